@@ -6,11 +6,11 @@ reads the run folder (and the folder of the pre-trained LightGCN its manifest na
 
     r_m, r_c     inverse interaction weights 1 − cos, of the pre-trained and of the current vectors
     r            β r_m + (1 − β) r_c, with the β of the best epoch
-    w^l          c · λ_l · r: compared with weight_0 … of edges.parquet
+    w^l          c · λ_0 · r, then c · λ_l · ((1 − γ) r + γ): compared with weight_0 … of edges.parquet
     e^0 … e^L    and their mean, the read-out: compared with user_embedding and item_embedding
 
 Everything is float64; the run was float32, so the differences it prints are its rounding (about 1e-6).  Exit code 1
-says that something differs by more than 1e-4.  Works for `dpaa` and `dpaa-as-printed` with any settings.
+says that something differs by more than 1e-4.  Works for `dpaa` and its presets with any settings.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import polars as pl
 from safetensors.numpy import load_file
 
 TOLERANCE = 1e-4
+METHODS = ("dpaa", "dpaa-as-printed", "dpaa-normalised")
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Files:
     count: np.ndarray
     n_users: int
     n_items: int
+    ids: dict[str, dict[Any, int]]
+    """`user` and `item`: id → row."""
 
     @classmethod
     def read(cls, folder: Path) -> Files:
@@ -61,7 +64,12 @@ class Files:
             count=edges["count"].to_numpy().astype(float) if "count" in edges.columns else np.ones(len(edges)),
             n_users=len(users),
             n_items=len(items),
+            ids={"user": row_of_user, "item": row_of_item},
         )
+
+    def rows_of(self, other: Files, side: str) -> np.ndarray:
+        """Rows of this run's tables for the users or items of another, in the other's order."""
+        return np.array([self.ids[side][value] for value in other.ids[side]])
 
     def symmetric(self) -> np.ndarray:
         """LightGCN's 1/√(d_u d_i) per edge."""
@@ -95,19 +103,26 @@ def layer_weights(config: dict[str, Any]) -> list[float]:
     return [scale * value for value in raw]
 
 
+def gamma_of(config: dict[str, Any]) -> float:
+    """γ: 1 weights interactions at the first layer only; runs of earlier versions have a word for it."""
+    word = config.get("weighted_layers", "first")
+    return float(config.get("first_layer_only", {"first": 1.0, "all": 0.0}[word]))
+
+
 def pretrained_weights(run: Files, weighted: range) -> list[np.ndarray]:
     """r_m per weighted layer, from the files of the run that the manifest names."""
     place = run.manifest["pretrained"].get("run")
     if place is None:
         sys.exit("the pre-trained vectors came from embeddings and not from a run; r_m cannot be recomputed here")
     before = Files.read(Path(place))
+    rows = [before.rows_of(run, side) for side in ("user", "item")]
     readout = before.tensors["user_embedding"], before.tensors["item_embedding"]
     same_data = before.manifest["dataset"]["fingerprint"] == run.manifest["dataset"]["fingerprint"]
-    if not same_data:
-        sys.exit("the pre-trained run was trained on other data; this script needs the same")
-    by_readout = run.config["interaction_strength_from"] == "readout" or before.config["method"] != "lightgcn"
+    known = run.manifest["pretrained"].get("layers", same_data and before.config["method"] == "lightgcn")
+    by_readout = run.config["interaction_strength_from"] == "readout" or not known
     layers = before.layers([before.symmetric()] * len(weighted), 0.0)
-    return [run.inverse_weight(*(readout if by_readout else layers[layer])) for layer in weighted]
+    tables = [readout if by_readout else layers[layer] for layer in weighted]
+    return [run.inverse_weight(users[rows[0]], items[rows[1]]) for users, items in tables]
 
 
 def current_weights(run: Files, weighted: range) -> list[np.ndarray]:
@@ -122,7 +137,7 @@ def interaction_weights(run: Files) -> list[np.ndarray]:
     config = run.config
     if not config["iiw"]:
         return []
-    weighted = range(1 if config["weighted_layers"] == "first" else config["layers"])
+    weighted = range(1 if gamma_of(config) == 1 else config["layers"])
     if config["estimate"] == "current":
         return current_weights(run, weighted)
     before = pretrained_weights(run, weighted)
@@ -137,13 +152,15 @@ def interaction_weights(run: Files) -> list[np.ndarray]:
 def recompute(folder: str | Path) -> dict[str, float]:
     """Largest difference between recomputed and stored, relative to the largest stored value."""
     run = Files.read(Path(folder))
-    if run.config["method"] not in ("dpaa", "dpaa-as-printed"):
-        sys.exit(f"{folder} is a run of {run.config['method']}; this script recomputes dpaa and dpaa-as-printed")
+    if run.config["method"] not in METHODS:
+        sys.exit(f"{folder} is a run of {run.config['method']}; this script recomputes {', '.join(METHODS)}")
     scaling = run.symmetric() if run.config["neighbour_scaling"] == "symmetric" else run.count
     strengths = interaction_weights(run)
     weights = []
     for layer, emphasis in enumerate(layer_weights(run.config)):
-        weights.append(scaling * emphasis * (strengths[layer] if layer < len(strengths) else 1.0))
+        gamma = gamma_of(run.config) if layer else 0.0
+        blended = (1.0 - gamma) * strengths[layer] + gamma if layer < len(strengths) else 1.0
+        weights.append(scaling * emphasis * blended)
     stored = [run.edges[f"weight_{layer}"].to_numpy() for layer in range(len(weights))]
     differences = {
         f"weight_{layer}": difference(new, old) for layer, (new, old) in enumerate(zip(weights, stored, strict=True))
@@ -162,7 +179,7 @@ def difference(new: np.ndarray, old: np.ndarray) -> float:
 def main() -> None:
     """Print the differences of one run."""
     parser = argparse.ArgumentParser(description="Recompute a DPAA run from its files.")
-    parser.add_argument("run", type=Path, help="a finished run folder of dpaa or dpaa-as-printed")
+    parser.add_argument("run", type=Path, help="a finished run folder of dpaa or one of its presets")
     differences = recompute(parser.parse_args().run)
     for name, value in differences.items():
         print(f"{name:16} largest relative difference {value:.1e}")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dpaa.methods.directau import DirectAU as DirectAU
     from dpaa.methods.dpaa import DPAA as DPAA
     from dpaa.methods.dpaa import DPAAAsPrinted as DPAAAsPrinted
+    from dpaa.methods.dpaa import DPAANormalised as DPAANormalised
     from dpaa.methods.ease import EASE as EASE
     from dpaa.methods.gf_cf import GFCF as GFCF
     from dpaa.methods.invcf import InvCF as InvCF

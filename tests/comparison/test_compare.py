@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.comparison import Comparison, compare_entries
+from dpaa.comparison import Comparison, TrainingBudget, compare_entries
 from dpaa.comparison._compare import per_user_values, shared_items
 from dpaa.evaluation.evaluator import Evaluator
 from tests.comparison.tools import QUICK, entry, good_lists
@@ -49,6 +49,27 @@ def test_exposure_by_hand(evaluator: Evaluator) -> None:
     (lost,) = exposure["losing"]
     assert (lost["item_id"], lost["training_count"]) == (ids[3], evaluator.counts[3])
     assert lost["group"] == ("popular" if evaluator.truth.popular[3] else "niche")
+
+
+def test_seeds_with_nearly_the_same_lists_are_noted(evaluator: Evaluator) -> None:
+    """9.5 of 10 items and more; of methods without epochs it is no news."""
+    lists = good_lists(evaluator, 0.3, 1)
+    near, far = lists.copy(), lists.copy()
+    near[:, 0] = np.where(np.arange(len(lists)) % 3, near[:, 0], -1)  # a third of the lists lacks one item
+    far[:, :2] = -1
+    plain, budget = entry(evaluator, "plain", good_lists(evaluator, 0.1, 2)), TrainingBudget(1000, 50, 1e-3, 0, 30)
+
+    def noted(one: np.ndarray, other: np.ndarray, epochs: int | None = 1000) -> list[str]:
+        pair = replace(entry(evaluator, "pair", one, other), budgets=(replace(budget, epochs=epochs),) * 2)
+        notes = compare_entries(evaluator, [plain, pair], **QUICK).notes
+        return [note for note in notes if "different seeds" in note]
+
+    assert noted(lists, lists) == [
+        "runs of pair with different seeds share 10.0 of 10 items: its numbers hardly depend on training, and their "
+        "spread over seeds says little"
+    ]
+    assert "share 9.7 of 10" in noted(lists, near)[0]
+    assert noted(lists, far) == noted(lists, lists, epochs=None) == []
 
 
 def test_lists_that_are_missing_or_hold_strangers(evaluator: Evaluator) -> None:

@@ -24,6 +24,7 @@ from dpaa.methods.dice import DICE
 from dpaa.methods.directau import DirectAU
 from dpaa.methods.ease import EASE
 from dpaa.methods.gf_cf import GFCF
+from dpaa.methods.invcf import InvCF
 from dpaa.methods.ipl import IPL, hit_ratios
 from dpaa.methods.ips import IPS
 from dpaa.methods.ips_lae import IPSLAE
@@ -229,6 +230,19 @@ def test_directau_as_selfrec_has_it() -> None:
 def test_dice_as_its_authors_have_it() -> None:
     weights = {"interest_weight": 0.3, "conformity_weight": 0.2, "discrepancy_weight": 0.25}
     check("dice", method(DICE, layers=2, l2=0, **weights), Batch(*triples(), epoch=1), 5e-5, 5e-6)
+
+
+def test_invcf_as_its_authors_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = golden("invcf")
+    weights = {"popularity_weight": 0.3, "mixed_weight": 0.4, "discrepancy_weight": 0}
+    made = method(InvCF, layers=2, temperature=0.17, l2=0, **weights)
+    with torch.no_grad():
+        made.user_popularity.copy_(torch.tensor(found["user_popularity"]))
+        made.item_popularity.copy_(torch.tensor(found["item_popularity"]))
+    monkeypatch.setattr(torch, "randperm", lambda _n, **_: torch.tensor(found["order"]))
+    check("invcf", made, Batch(*triples(), epoch=1), 1e-5, 1e-6)
+    for side in ("user", "item"):
+        assert_same(getattr(made, f"{side}_popularity").grad, found[f"{side}_popularity_gradient"], 1e-5, 1e-6)
 
 
 def test_macr_as_the_authors_of_bc_loss_have_it() -> None:

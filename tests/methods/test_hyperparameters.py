@@ -126,6 +126,9 @@ def test_what_is_no_method_is_refused_with_those_that_are() -> None:
         ("simgcl", {"message_weights": "lightgcn", "layer_emphasis": 3.0, "noise": 0.3}, {"noise": 0.3}),
         ("dice", {"negatives": "uniform"}, {"negatives": "uniform"}),
         ("lightgcn", {"layer": 2}, {"layer": 2}),
+        ("dpaa", {"weighted_layers": "first", "layers": 2}, {"first_layer_only": 1.0, "layers": 2}),
+        ("dpaa-as-printed", {"weighted_layers": "all"}, {"first_layer_only": 0.0}),
+        ("dpaa", {"weighted_layers": "middle"}, {"weighted_layers": "middle"}),
         ("ease", {"ridge": 2.0}, {"ridge": 2.0}),
     ],
 )

@@ -25,6 +25,7 @@ from dpaa.methods.reg import Reg
 from dpaa.methods.samplers import BalancedSampler, MarginSampler
 from dpaa.methods.ssm import SSM
 from dpaa.methods.tables import Tables
+from tests.graph import reference
 from tests.methods.tools import (
     ITEMS,
     USERS,
@@ -166,9 +167,16 @@ def test_invcf_equals_the_formula() -> None:
     final = torch.from_numpy(readout_of(method)).float()
     user, item = final[batch.users], final[batch.positive + n]
     levels = [sorted(set(degree.tolist())) for degree in (graph.user_degree, graph.item_degree)]
-    of_user = [levels[0].index(d) for d in graph.user_degree[batch.users].tolist()]
-    of_item = [levels[1].index(d) for d in graph.item_degree[batch.positive].tolist()]
-    by_user, by_item = method.user_popularity[of_user], method.item_popularity[of_item]
+    of_user = [levels[0].index(d) for d in graph.user_degree.tolist()]
+    of_item = [levels[1].index(d) for d in graph.item_degree.tolist()]
+    popularity = np.concatenate(
+        [method.user_popularity.detach().numpy()[of_user], method.item_popularity.detach().numpy()[of_item]]
+    )
+    edges = graph.edge_user.numpy(), graph.edge_item.numpy()
+    weight = reference.symmetric_weights(n, graph.n_items, *edges)
+    matrix = reference.adjacency(n, graph.n_items, *edges, weight, weight)
+    spread = torch.from_numpy(reference.readout([matrix] * 2, popularity.astype(float))).float()
+    by_user, by_item = spread[batch.users], spread[batch.positive + n]
     order = torch.randperm(len(batch), generator=method.generator(SHUFFLE, 1, 0))
 
     def softmax(one: torch.Tensor, two: torch.Tensor) -> float:

@@ -41,7 +41,9 @@ def write_lists(file: Path, frame: pl.DataFrame) -> None:
     file.write_text("\n".join(lines) + "\n")
 
 
-ROWS = ("--method", "lightgcn", "--method", "dpaa", "--method", "dpaa-as-printed", "--method", "ips")
+ROWS = tuple(
+    word for name in ("lightgcn", "dpaa", "dpaa-as-printed", "dpaa-normalised", "ips") for word in ("--method", name)
+)
 
 
 @pytest.fixture(scope="session")

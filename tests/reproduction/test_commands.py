@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpaa.reproduction import BUDGETS
+from dpaa.reproduction import _paper as paper
 from tests.command import dpaa_ok
 from tests.reproduction.conftest import ROWS, SMOKE, cells, folders
 
@@ -17,7 +18,7 @@ TABLES = ("datasets", "overall", "groups", "severity", "ablation", "settings")
 def test_all_tables_figures_and_the_page_are_there(made: tuple[Path, str, str]) -> None:
     folder, out, err = made
     names = {file.name for file in (folder / "out").iterdir()}
-    figures = ("severity-smoke", "ablation-dpaa-smoke", "ablation-dpaa-as-printed-smoke")
+    figures = ("severity-smoke", *(f"ablation-{preset}-smoke" for preset in paper.PRESETS))
     assert names == {f"{name}-smoke.csv" for name in TABLES} | {"all-smoke.md"} | {
         f"{name}.{form}" for name in figures for form in ("png", "svg")
     }
@@ -48,9 +49,9 @@ def test_the_ablation_takes_its_variants_from_hyperparameters(made: tuple[Path, 
     rows = [row["row"] for row in cells(made[0], "ablation") if row["table"] == "dpaa-as-printed recall@20"]
     assert rows == ["DPAA", "γ0", "w/o c", "γ0 w/o c", "w/o m", "γ0 w/o m", "w/o IIW", "w/o LW"]
     results = [json.loads(file.read_text()) for file in (made[0] / "results" / "severity").iterdir()]
-    names = ("iiw", "estimate", "weighted_layers", "layer_emphasis")
+    names = ("iiw", "estimate", "first_layer_only", "layer_emphasis")
     kinds = {tuple(one["settings"][name] for name in names) for one in results if one["method"] == "dpaa"}
-    blend, first, every = "blend", "first", "all"
+    blend, first, every = "blend", 1.0, 0.0
     assert kinds == {
         (True, blend, first, 1.0), (True, blend, every, 1.0), (True, "pretrained", first, 1.0),
         (True, "pretrained", every, 1.0), (True, "current", first, 1.0), (True, "current", every, 1.0),
@@ -58,10 +59,18 @@ def test_the_ablation_takes_its_variants_from_hyperparameters(made: tuple[Path, 
     }  # fmt: skip
 
 
+def test_dpaa_as_printed_has_the_hyperparameters_that_the_paper_reports(made: tuple[Path, str, str]) -> None:
+    names = ("half_trust_shift", "layer_emphasis", "initial_residual", "layer_weight_norm")
+    for kind, c, eta in (("overall", 1e-4, 2.0), ("severity", 1e-3, 3.0)):
+        results = [json.loads(file.read_text()) for file in (made[0] / "results" / kind).glob("dpaa-as-printed-*")]
+        whole = [one["settings"] for one in results if one["settings"]["layer_emphasis"]]
+        assert {tuple(one[name] for name in names) for one in whole} == {(c, eta, 0.2, "none")}
+
+
 def test_again_nothing_is_trained(made: tuple[Path, str, str], files: Path) -> None:
     call = ("reproduce", "groups", "--coat", files / "coat", *ROWS, *SMOKE, *folders(made[0]), "--json")
     done = dpaa_ok(*call)
-    assert "0 trained, 5 results taken from" in done.err
+    assert "0 trained, 6 results taken from" in done.err
     assert [table["table"] for table in json.loads(done.out)["groups"]] == ["coat-drop", "coat-mask", "coat-keep"]
 
 

@@ -34,6 +34,15 @@ def test_standard_2_has_one_draw_and_one_training_whatever_the_defaults_become(
     assert {one["prune_after"] for one in studies if one["space"] == "lists"} == {0}
 
 
+def test_dpaa_as_printed_is_not_tuned(files: Path, tmp_path: Path, studies: list[dict[str, Any]]) -> None:
+    each = plan("standard", tmp_path)
+    each.folders["kuairec"] = files / "kuairec"
+    spec = each.severity_spec("dpaa-as-printed", "dpaa-as-printed", 4.0, 0)
+    reported = {"half_trust_shift": 1e-3, "layer_emphasis": 3.0, "initial_residual": 0.2}  # on KuaiRec
+    assert spec.hyperparameters.items() >= reported.items()
+    assert studies == []
+
+
 def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     files: Path, tmp_path: Path, studies: list[dict[str, Any]]
 ) -> None:

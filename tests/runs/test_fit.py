@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -12,8 +14,12 @@ import torch
 import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.methods.graph_method import EARLIER_DEFAULTS
+from dpaa.methods.macr import REFERENCES
+from dpaa.methods.ppac import GLOBAL_STRENGTHS
 from dpaa.ranking import Dial
-from dpaa.runs.fit import Callbacks, fit_into, make_method, plan_training
+from dpaa.runs.fit import Callbacks, fit, fit_into, make_method, plan_training
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 from tests.runs.conftest import SETTINGS
@@ -93,7 +99,9 @@ def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> 
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "config.json").write_text('{"method": "lightgcn", "kernel": "csr", "l2": 0.5}')
     begun = plan_training(tmp_path / "begun", None, {}, resume=True)[1]
-    assert begun == {"kernel": "csr", "l2": 0.5}
+    assert begun == {"kernel": "csr", "l2": 0.5} | EARLIER_DEFAULTS, "as a run that lacks them was trained"
+    (tmp_path / "begun" / "config.json").write_text('{"method": "dpaa", "weighted_layers": "all"}')
+    assert plan_training(tmp_path / "begun", None, {}, resume=True)[1]["first_layer_only"] == 0.0
 
 
 def test_a_device_that_is_not_there_is_refused(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,3 +121,25 @@ def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:
         model.recommend(k="a")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="the user ids cannot be Null"):
         model.recommend([None])
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "lookups"),
+    [
+        ("macr", {}, len(REFERENCES)),
+        ("macr", {"reference": 2.0}, 0),
+        ("ppac", {"personal_strength": 0.0}, len(GLOBAL_STRENGTHS)),
+        ("dap", {"clusters": 1, "low_strength": 0.0}, None),
+        ("lightgcn", {}, 0),
+    ],
+    ids=str,
+)
+def test_the_manifest_counts_the_strengths_that_validation_chose_from(
+    small_world: Dataset, name: str, chosen: dict[str, Any], lookups: int | None
+) -> None:
+    small: dict[str, Any] = {"embedding_size": 4, "layers": 1, "epochs": 1}
+    with patch.object(Evaluator, "recall_of", autospec=True, side_effect=Evaluator.recall_of) as one_at_a_time:
+        model = fit(small_world, name, **small, **chosen)
+    assert model.manifest["lookups"] == (one_at_a_time.call_count if lookups is None else lookups)
+    if name == "dap":
+        assert 4 <= one_at_a_time.call_count <= 7, "four strengths, then at most three around the best"

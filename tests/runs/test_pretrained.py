@@ -8,8 +8,12 @@ import pytest
 import torch
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import encode
 from dpaa.errors import InputError
+from dpaa.methods.pretrained import Pretrained
 from dpaa.runs.fit import Callbacks, fit, fit_into, make_method
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import load
 from dpaa.training.trainer import Interrupted
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 2, "batch_size": 1024}
@@ -50,13 +54,86 @@ def test_a_run_given_is_the_same_as_the_one_trained_first(small_world: Dataset, 
 
 def test_a_model_of_another_method_or_dataset_gives_its_read_out(small_world: Dataset) -> None:
     other = fit(small_world, "macr", **SETTINGS)
-    model = fit(small_world, "dpaa", pretrained=other, weighted_layers="all", **SETTINGS)
+    model = fit(small_world, "dpaa", pretrained=other, first_layer_only=0, **SETTINGS)
     vectors = np.concatenate([other.method.user_embedding, other.method.item_embedding])  # type: ignore[attr-defined]
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     user, item = small_world.train.user, small_world.train.item + small_world.n_users
     expected = 1 - np.sum(unit[user] * unit[item], axis=1)
     for layer in (0, 1):
         np.testing.assert_allclose(model.method._pretrained_weights[layer], expected, atol=1e-5)  # type: ignore[attr-defined]
+
+
+def split_again(data: Dataset) -> Dataset:
+    """The same training pairs; half of the validation pairs, so that some ids are gone where they were only there."""
+    frames = {split: data.frame(split) for split in ("train", "valid", "test")}
+    frames["valid"] = frames["valid"].gather_every(2)
+    return Dataset.of(frames, name="again", about={})  # type: ignore[arg-type]
+
+
+def test_layers_are_taken_wherever_the_training_pairs_are_the_same(small_world: Dataset, lightgcn: Path) -> None:
+    other = split_again(small_world)
+    assert other.fingerprint != small_world.fingerprint
+    notes: list[str] = []
+    callbacks = Callbacks(on_start=lambda _method, given: notes.extend(given))
+    model = fit(other, "dpaa", pretrained=lightgcn, callbacks=callbacks, first_layer_only=0, **SETTINGS)
+    before = load(lightgcn)
+    users, items = encode(other.user_ids, before.user_ids), encode(other.item_ids, before.item_ids)
+    for layer, table in enumerate(Pretrained.of(before.method, 1, {}).layers):  # type: ignore[arg-type]
+        unit = (table / table.norm(dim=1, keepdim=True)).numpy()
+        cosine = np.sum(unit[users[other.train.user]] * unit[len(before.user_ids) + items[other.train.item]], axis=1)
+        np.testing.assert_allclose(model.method._pretrained_weights[layer], 1 - cosine, atol=1e-5)  # type: ignore[attr-defined]
+    assert model.manifest["pretrained"]["layers"] is True
+    assert not notes
+
+
+def test_where_only_the_read_out_is_known_it_is_said_and_stored(small_world: Dataset, lightgcn: Path) -> None:
+    frames = {split: small_world.frame(split) for split in ("train", "valid", "test")}
+    frames["train"] = frames["train"].slice(1)  # one pair less
+    fewer = Dataset.of(frames, name="fewer", about={})  # type: ignore[arg-type]
+    notes: list[str] = []
+    callbacks = Callbacks(on_start=lambda _method, given: notes.extend(given))
+    model = fit(fewer, "dpaa", pretrained=lightgcn, callbacks=callbacks, **SETTINGS)
+    assert model.manifest["pretrained"]["layers"] is False
+    (note,) = notes
+    assert note == "of the pre-trained model only the read-out is known here; it stands for each of its layers"
+    notes.clear()
+    fit(fewer, "dpaa", pretrained=lightgcn, callbacks=callbacks, interaction_strength_from="readout", **SETTINGS)
+    assert not notes
+
+
+def test_warm_up_is_noted_where_it_moves_beta(small_world: Dataset, lightgcn: Path) -> None:
+    notes: list[str] = []
+    callbacks = Callbacks(on_start=lambda _method, given: notes.extend(given))
+    for chosen in ({}, {"warmup_steps": 50, "estimate": "pretrained"}, {"warmup_steps": 50}):
+        fit(small_world, "dpaa", pretrained=lightgcn, callbacks=callbacks, **SETTINGS | chosen)
+    assert notes == ["warm-up keeps the first shifts, and with them β, small; train with warmup_steps=0"]
+
+
+@pytest.mark.parametrize("source", ["layer", "readout"])
+def test_resumed_in_any_epoch_the_bits_are_the_same(
+    small_world: Dataset, tmp_path: Path, lightgcn: Path, source: str
+) -> None:
+    """Before Δ is known, when it is first known, and later."""
+    chosen: dict[str, Any] = {"epochs": 5, "half_trust_shift": 0.05, "interaction_strength_from": source}
+    straight = fit_into(
+        tmp_path / "0", small_world, make_method(small_world, "dpaa", SETTINGS | chosen), pretrained=lightgcn
+    )
+    shares = [line["pretrained_share"] for line in RunFolder(tmp_path / "0").history()]
+    assert shares[:2] == [1.0, 1.0]
+    assert all(0 < share < 1 for share in shares[2:])
+    for epoch in (1, 2, 3, 4):
+        folder, calls = tmp_path / str(epoch), iter(range(100))
+        method = make_method(small_world, "dpaa", SETTINGS | chosen)
+        stop = Callbacks(stop_requested=lambda calls=calls, n=3 * epoch - 3: next(calls) == n)  # type: ignore[misc]
+        with pytest.raises(Interrupted):  # asked after each of two steps, and after the epoch
+            fit_into(folder, small_world, method, callbacks=stop, pretrained=lightgcn)
+        checkpoint = RunFolder(folder).checkpoints.load()
+        assert checkpoint is not None
+        assert checkpoint.epoch == epoch
+        resumed = fit_into(folder, small_world, method, resume=True, pretrained=lightgcn)
+        for name, tensor in straight.method.state().items():
+            assert torch.equal(resumed.method.state()[name], tensor), name
+        assert [line["pretrained_share"] for line in RunFolder(folder).history()] == shares
 
 
 def test_what_makes_no_sense(small_world: Dataset, tmp_path: Path, lightgcn: Path) -> None:

@@ -19,7 +19,7 @@ COMMON = {"embedding_size": 12, "layers": 2, "epochs": 5, "batch_size": 1024, "t
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "lightgcn": ("lightgcn", {}),
     "first": ("dpaa", {}),
-    "all": ("dpaa", {"weighted_layers": "all", "layer_emphasis": 2, "half_trust_shift": 0.05}),
+    "all": ("dpaa", {"first_layer_only": 0.3, "layer_emphasis": 2, "half_trust_shift": 0.05}),
     "as-printed": ("dpaa-as-printed", {}),
     "neutral": ("dpaa", {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}),
     "row": ("navip", {"normalisation": "row"}),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 import dpaa
+from dpaa.cli import console
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
+from dpaa.methods.macr import REFERENCES
 from dpaa.tuning.benchmark import benchmark
 from tests.command import dpaa_ok, run_dpaa
 
@@ -24,16 +28,18 @@ def data() -> Dataset:
 @pytest.fixture(scope="module")
 def made(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bench") / "table"
-    benchmark(folder, data, ["most-popular", "lightgcn", "ease"], trials=2, seeds=2, settings=QUICK)
+    benchmark(folder, data, ["most-popular", "lightgcn", "ease", "macr"], trials=2, seeds=2, settings=QUICK)
     return folder
 
 
 def test_every_method_has_the_same_budget(made: Path, data: Dataset) -> None:
     found = json.loads((made / "benchmark.json").read_text())["found"]
     trials = {one["method"]: one["trials"] for one in found["methods"]}
-    assert trials == {"most-popular": 1, "lightgcn": 2, "ease": 2}
+    assert trials == {"most-popular": 1, "lightgcn": 2, "ease": 2, "macr": 2}
+    lookups = {one["method"]: one["lookups"] for one in found["methods"]}
+    assert lookups == {"most-popular": 1, "lightgcn": 2, "ease": 2, "macr": 2 * len(REFERENCES)}
     runs = {one["method"]: len(one["runs"]) for one in found["methods"]}
-    assert runs == {"most-popular": 1, "lightgcn": 2, "ease": 1}
+    assert runs == {"most-popular": 1, "lightgcn": 2, "ease": 1, "macr": 2}
     entries = {one["name"]: one["metrics"] for one in found["comparison"]["entries"]}
     for one in found["methods"]:
         recalls = [dpaa.evaluate(dpaa.load(run), data).metrics["recall@20"] for run in one["runs"]]
@@ -45,11 +51,31 @@ def test_every_method_has_the_same_budget(made: Path, data: Dataset) -> None:
 
 def test_it_is_resumed_and_adds_methods(made: Path, data: Dataset) -> None:
     before = {file: file.stat().st_mtime_ns for file in made.rglob("model.safetensors")}
-    found = benchmark(made, data, ["most-popular", "lightgcn", "ease", "als"], trials=2, seeds=2, settings=QUICK)
+    names = ["most-popular", "lightgcn", "ease", "macr", "als"]
+    found = benchmark(made, data, names, trials=2, seeds=2, settings=QUICK)
     assert {file: file.stat().st_mtime_ns for file in before} == before
     names = [one["method"] for one in found.methods]
-    assert names[:3] == ["most-popular", "lightgcn", "ease"]
+    assert names[:4] == ["most-popular", "lightgcn", "ease", "macr"]
     assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
+
+
+def test_a_terminal_of_80_columns_shows_the_table_whole(
+    made: Path, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data.write(tmp_path / "data")
+    screen = io.StringIO()
+    monkeypatch.setattr(console.out, "console", Console(file=screen, width=80, force_terminal=True, color_system=None))
+    words = ("--methods", "most-popular,lightgcn,ease,macr", "--trials", 2, "--seeds", 2, "--out", made)
+    fixed = [word for name, value in QUICK.items() for word in ("--set", f"{name}={value}")]
+    dpaa_ok("benchmark", tmp_path / "data", *words, *fixed)
+    lines = screen.getvalue().splitlines()
+    (header,) = [line.split() for line in lines if "look-ups" in line and "seconds" in line]
+    assert header == ["method", "trials", "look-ups", "recall@20", "seconds"]
+    (row,) = [line.split() for line in lines if line.startswith("  macr ") and " 16 " in line]
+    assert row[:3] == ["macr", "2", "16"]
+    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("look-ups:"))]
+    assert max(map(len, table)) <= 80
+    assert any(line.startswith("best of macr: ") for line in lines)
 
 
 def test_the_command(data: Dataset, tmp_path: Path) -> None:

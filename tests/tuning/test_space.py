@@ -26,7 +26,7 @@ def test_lists_become_ranges_a_step_beyond_within_the_bounds() -> None:
     fields = DPAA.hyperparameters.model_fields
     assert _stretched((0.0, 1.0, 2.0, 3.0), fields["layer_emphasis"]) == Range(0, 4)
     assert _stretched((0.0, 1e-4, 1e-2, 1.0), fields["half_trust_shift"]) == Range(3e-5, 3, log=True)
-    assert _stretched(("first", "all"), fields["weighted_layers"]) == ("first", "all")
+    assert _stretched(("layer", "readout"), fields["interaction_strength_from"]) == ("layer", "readout")
     knn = find_method("item-knn").hyperparameters.model_fields["neighbours"]
     assert _stretched((20, 50, 500), knn) == Range(7, 2000, log=True, whole=True)
     assert _stretched((1, 3), knn) == Range(1, 5, whole=True)

@@ -16,7 +16,7 @@ from dpaa.tuning.trial import Trial, TuningGoal, best_toml, trials_behind
 
 
 def test_the_best_hyperparameters_can_be_read_back_and_name_the_number_of_trials(tmp_path: Path) -> None:
-    settings = {"l2": 1e-5, "weighted_layers": "all", "iiw": True}
+    settings = {"l2": 1e-5, "neighbour_scaling": "none", "iiw": True}
     text = best_toml("dpaa", settings, Trial(7, "complete", {}, 0.5, metrics={"recall@20": 0.5}), 30)
     (tmp_path / "best.toml").write_text(text)
     assert tomllib.loads(text) == {"method": "dpaa"} | settings

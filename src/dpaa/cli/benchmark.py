@@ -55,17 +55,22 @@ def benchmark(
     if as_json:
         print_json(result.as_json())
         return
-    rows = []
+    rows, best = [], []
     for one in result.methods:
-        best = " ".join(f"{name}={short(value)}" for name, value in one["settings"].items())
         numbers = [*cells(".4f", one["valid_recall"]), *cells(",.0f", one["seconds"])]
-        rows.append([one["method"], one["trials"], *numbers, best])
-    print_table(f"Tuning on {result.dataset}", ["method", "trials", "validation recall@20", "seconds", "best"], rows)
+        rows.append([one["method"], one["trials"], f"{one['lookups']:,}", *numbers])
+        chosen = " ".join(f"{name}={short(value)}" for name, value in one["settings"].items())
+        best += [f"best of {one['method']}: {chosen}"] if chosen else []
+    header = ["method", "trials", "look-ups", "validation recall@20", "seconds"]
+    print_table(f"Tuning on {result.dataset}", header, rows)
+    if any(one["lookups"] > one["trials"] for one in result.methods):
+        out.print("look-ups: what validation chose from; more than trials where strengths are chosen after training")
+    out.print("\n".join(best))
     comparison = result.comparison
     header, lines = comparison.cells(str, "{}", {mark: f" {mark}" for mark in "+−↑↓"})
     print_table(f"Test split of {result.dataset}, lists of {comparison.k}", header, lines)
     marks = f"+ better, − worse, ↑ higher, ↓ lower than {comparison.baseline}"
     out.print(f"{marks}, corrected p < 0.05 ({comparison.family})")
     out.print(comparison.protocol_in_words)
-    print_notes(result.notes)
+    print_notes([*comparison.notes, *result.notes])
     out.print(f"tables in {folder}; next: dpaa report {folder / 'comparison.json'} --out page.html")

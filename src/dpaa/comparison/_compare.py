@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +36,8 @@ LEVEL = 0.05
 """Of the corrected p-values."""
 MOVED_ITEMS = 10
 """Items listed as gaining, and as losing."""
+NEARLY_SAME = 0.95
+"""Share of the items that lists of two seeds have in common from which on training hardly matters (19 of 20)."""
 NOT_COMPARED = ("seed", "threads")
 """What the configs of runs of one entry may differ in: the seed, and what changes no bit."""
 
@@ -457,6 +459,13 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
             kept += [f"re-ranked by {reranker}"] if reranker else []
             if kept:
                 yield f"{source}: {', '.join(kept)}, as the run keeps it"
+        lists = [one.lists for one in entry.evaluations] if entry.budgets and entry.budgets[0].epochs else []
+        shared = [shared_items(one, other)[0].mean() for one, other in pairwise(lists)]
+        if shared and (same := float(np.mean(shared))) >= NEARLY_SAME * (lists[0] >= 0).sum(axis=1).mean():
+            yield (
+                f"runs of {entry.name} with different seeds share {same:.1f} of {lists[0].shape[1]} items: its numbers "
+                "hardly depend on training, and their spread over seeds says little"
+            )
     single = [entry.name for entry in entries if entry.kind == "run" and len(entry.evaluations) == 1]
     if single:
         yield (

@@ -184,6 +184,8 @@ class Evaluator:
                 f"dataset {dataset.name}: no {split} pair is left to evaluate; prepare a dataset with a larger split"
             )
         self.dataset = dataset
+        self.lookups = 0
+        """How often `recall_of` and `recalls_of` measured a method or a strength, for who chooses by them."""
         self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
         self.masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
         """Pairs that are never recommended."""
@@ -414,6 +416,7 @@ class Evaluator:
         -------
         recall
         """
+        self.lookups += 1
         return self.recall(method)[f"recall@{self.protocol.k[-1]}"]
 
     def recalls_of(
@@ -429,6 +432,7 @@ class Evaluator:
         -------
         n recalls
         """
+        self.lookups += n
         return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n, device)]
 
 

@@ -33,7 +33,7 @@ def edge_cosines(graph: BipartiteGraph, table: TiledTable, columns: Columns | No
     for first in range(0, graph.n_edges, EDGE_BLOCK):
         part = slice(first, first + EDGE_BLOCK)
         user, item = graph.edge_user[part], items[part]
-        products = [unit_sums(tile[user].mul_(tile[item])) for tile in table.tiles]
+        products = [unit_sums(tile.index_select(0, user).mul_(tile.index_select(0, item))) for tile in table.tiles]
         parts[:, part] = columns.joined([one for tile in products for one in tile])
     dots = columns.over_all(parts)
     scale = norms.index_select(0, graph.edge_user).mul_(norms.index_select(0, items))

@@ -29,7 +29,8 @@ from dpaa.methods.pretrained import Pretrained, UsesPretrained
         "layer_emphasis": (0.0, 1.0, 2.0, 3.0),
         "initial_residual": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
     },
-    wide={"weighted_layers": ("first", "all"), "interaction_strength_from": ("layer", "readout")},
+    wide={"first_layer_only": (0.0, 1.0), "interaction_strength_from": ("layer", "readout")},
+    version=2,
 )
 class DPAA(UsesPretrained, GraphMethod):
     """LightGCN with weighted messages.
@@ -38,8 +39,11 @@ class DPAA(UsesPretrained, GraphMethod):
     The cosine comes from a pre-trained model m as long as the current one e still moves, then from the current one:
 
     r   = β_t (1 − cos m) + (1 − β_t) (1 − cos e),     β_t = Δ_t / (Δ_t + C)        inverse interaction weight, IIW
-    w^l = λ_l r at the first (or at every) layer, λ_l otherwise,   λ_l = (l + 1)^η   message weight
+    w^0 = λ_0 r,   w^l = λ_l ((1 − γ) r + γ) for l > 0,   λ_l = (l + 1)^η             message weight
     e^(l+1) = Σ c w^l e^l + δ e^0                                                     initial residual
+
+    Δ_t is the mean distance between the read-outs at the ends of the last two trained epochs; β_t = 1 before there are
+    two.  A warm-up of the learning rate makes the first steps, and so Δ_t, small: DPAA trains without one.
 
     Weights are constants of an epoch: no gradient flows through them.
     """
@@ -47,8 +51,8 @@ class DPAA(UsesPretrained, GraphMethod):
     layer_emphasis: float = Field(default=1.0, ge=0, description="η: later layers count `(l + 1)^η`; 0: all alike")
     initial_residual: float = Field(default=0.2, ge=0, description="δ: share of layer 0 added to every later layer")
     half_trust_shift: float = Field(default=1e-3, ge=0, description="C: shift at which both estimates count equally")
-    weighted_layers: Literal["first", "all"] = Field(
-        default="first", description="γ: whether interactions are weighted at the first layer only or at every layer"
+    first_layer_only: float = Field(
+        default=1.0, ge=0, le=1, description="γ: 1 weights interactions at the first layer only, 0 at every layer alike"
     )
     neighbour_scaling: Literal["symmetric", "none"] = Field(
         default="symmetric", description="whether messages keep LightGCN's `1/√(d_u d_i)`; `none`: as printed"
@@ -64,7 +68,7 @@ class DPAA(UsesPretrained, GraphMethod):
         default="blend", description="which estimate of r counts: both by β_t, or one alone (ablations)"
     )
 
-    _cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_readout"})
+    _cut_state: ClassVar[frozenset[str]] = frozenset({"strength", "previous_ego"})
     _pretrained_weights: list[Tensor] = fitted()
     """1 − cos m of each weighted layer, (n_edges,)."""
 
@@ -85,35 +89,46 @@ class DPAA(UsesPretrained, GraphMethod):
         """As far as interactions are weighted; None where no weight comes from a pre-trained model."""
         return self._n_weighted - 1 if self._n_weighted and self.estimate != "current" else None
 
-    def take_pretrained(self, pretrained: Pretrained) -> None:
+    def take_pretrained(self, pretrained: Pretrained) -> list[str]:
         """`1 − cos m`, computed once; the vectors themselves are not kept."""
         self.pretrained_origin = pretrained.origin
         vectors = [pretrained.readout if self._by_readout else pretrained.vectors(n) for n in range(self._n_weighted)]
         self._pretrained_weights = [
             1.0 - edge_cosines(self.graph, self._tiled(table), Columns(table.shape[1])) for table in vectors
         ]
+        notes = []
+        if not pretrained.layers and not self._by_readout:
+            notes.append("of the pre-trained model only the read-out is known here; it stands for each of its layers")
+        if self.warmup_steps > 1 and self.estimate == "blend" and self.half_trust_shift:
+            notes.append("warm-up keeps the first shifts, and with them β, small; train with warmup_steps=0")
+        return notes
 
     def begin(self) -> None:
         """Until the first refresh r comes from the pre-trained model, or is 1 where none is used."""
         self._strength: list[Tensor] = []
         """Tables that the current estimate is computed from."""
-        self._previous_readout: Tensor | None = None
+        self._previous_ego: Tensor | None = None
+        """Layer 0 at the end of the epoch before, if that was trained."""
         self._pretrained_share = 1.0
         self._set_weights([] if self.pretrained_layers() is None else self._pretrained_weights)
 
     def refresh(self, epoch: int) -> dict[str, Any]:
-        """Δ_t and β_t from the read-outs that ended the last two epochs, then r and the message weights."""
+        """Δ_t and β_t from the last two epochs, then r and the message weights."""
         if not self._n_weighted:
             return super().refresh(epoch)
-        readout, shift = torch.cat(self.tables.readout()), None
-        if self._previous_readout is not None:
-            squares = self.tables.columns.sum(unit_sums((readout - self._previous_readout).square_()))
-            shift = squares.sqrt_().mean().item()
-        self._previous_readout = readout
+        ego, shift = self.tables.ego.rows(), None
+        if self._previous_ego is not None:
+            # The read-out is linear in layer 0: that of the difference is the difference of both under today's weights.
+            moved = torch.cat(self.tables.propagation.dense_readout(self._tiled(ego - self._previous_ego)))
+            shift = self.tables.columns.sum(unit_sums(moved.square_())).sqrt_().mean().item()  # Δ_t
+        self._previous_ego = ego if self._strength else None  # at the first call nothing has been trained
         self._pretrained_share = 0.0 if self.estimate == "current" else 1.0
         if self.estimate == "blend" and shift is not None and self.half_trust_shift:
             self._pretrained_share = shift / (shift + self.half_trust_shift)  # β_t
-        tables = [self._tiled(readout)] if self._by_readout else list(islice(self.sent_layers(), self._n_weighted))
+        if self._by_readout:
+            tables = [self._tiled(torch.cat(self.tables.readout()))]
+        else:
+            tables = list(islice(self.sent_layers(), self._n_weighted))
         self._strength = [table.rows() for table in tables]
         weights = self._blend(tables)
         return {
@@ -139,7 +154,9 @@ class DPAA(UsesPretrained, GraphMethod):
         plain = self.graph.symmetric_weights().to_user if symmetric else self.graph.edge_count
         self._weights = [EdgeWeights(plain if weight == 1.0 else plain * weight) for weight in self.layer_weights()]
         for layer, weight in enumerate(interaction_weights):
-            self._weights[layer] = EdgeWeights(plain * (self.layer_weights()[layer] * weight))
+            left_out = self.first_layer_only if layer else 0.0  # γ
+            blended = (1.0 - left_out) * weight + left_out
+            self._weights[layer] = EdgeWeights(plain * (self.layer_weights()[layer] * blended))
 
     def layer_weights(self) -> list[float]:
         """Compute the weights of the layers, `λ_l = (l + 1)^η`, normalised.
@@ -155,7 +172,7 @@ class DPAA(UsesPretrained, GraphMethod):
     @property
     def _n_weighted(self) -> int:
         """Number of layers whose interactions are weighted, from layer 0."""
-        return min(self.layers, 1 if self.weighted_layers == "first" else self.layers) if self.iiw else 0
+        return min(self.layers, 1 if self.first_layer_only == 1 else self.layers) if self.iiw else 0
 
     @property
     def _by_readout(self) -> bool:
@@ -175,13 +192,13 @@ class DPAA(UsesPretrained, GraphMethod):
         """What the current weights were computed from."""
         state = {f"strength.{number}": table.clone() for number, table in enumerate(self._strength)}
         state["pretrained_share"] = torch.tensor(self._pretrained_share, dtype=torch.float64)
-        if self._previous_readout is not None:
-            state["previous_readout"] = self._previous_readout.clone()
+        if self._previous_ego is not None:
+            state["previous_ego"] = self._previous_ego.clone()
         return state
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
         """Recompute the weights from what they were computed from: the same bits."""
-        self._previous_readout = state.get("previous_readout")
+        self._previous_ego = state.get("previous_ego")
         self._pretrained_share = float(state["pretrained_share"])
         self._strength = [state[f"strength.{number}"] for number in range(len(state)) if f"strength.{number}" in state]
         if self._strength:
@@ -204,8 +221,29 @@ class DPAA(UsesPretrained, GraphMethod):
             setattr(self, f"strength_item_{number}", items)
 
 
-@method("dpaa-as-printed", title="DPAA as its equations are printed: no neighbour scaling, λ summing to 1")
+@method(
+    "dpaa-as-printed",
+    title="DPAA exactly as its equations are printed: no neighbour scaling, λ not normalised",
+    paper=DPAA.paper,
+    version=2,
+)
 class DPAAAsPrinted(DPAA):
+    """DPAA exactly as its equations are printed: no neighbour scaling, λ not normalised.
+
+    Vectors grow with the degree at every layer, so that a training may diverge.
+    """
+
+    neighbour_scaling: Literal["symmetric", "none"] = "none"
+    layer_weight_norm: Literal["mean", "sum", "none"] = "none"
+
+
+@method(
+    "dpaa-normalised",
+    title="DPAA without neighbour scaling, λ normalised to sum 1",
+    paper=DPAA.paper,
+    version=2,
+)
+class DPAANormalised(DPAA):
     """DPAA with the defaults that come nearest to the paper's tables: no neighbour scaling, λ summing to 1."""
 
     neighbour_scaling: Literal["symmetric", "none"] = "none"

@@ -41,6 +41,10 @@ REMOVED: dict[str, tuple[object, ...]] = {
     "validation_smoothing": (0.0,),
 }
 """Hyperparameters of runs that methods no longer have, and the values that say what the method does now."""
+RENAMED: dict[str, tuple[str, dict[object, object]]] = {
+    "weighted_layers": ("first_layer_only", {"first": 1.0, "all": 0.0}),
+}
+"""Hyperparameters of runs that have another name now, and their values there."""
 
 
 class GraphMethod(Method):
@@ -376,4 +380,7 @@ def with_earlier_defaults(kind: type[Method], values: dict[str, Any]) -> dict[st
     fields = kind.hyperparameters.model_fields
     unweighted = values.get("message_weights") == "lightgcn"  # DPAA's, which simgcl and ngcf had, were without effect
     kept = {n: v for n, v in values.items() if n in fields or not (unweighted or v in REMOVED.get(n, ()))}
+    for name, (now, meaning) in RENAMED.items():
+        if name in kept and now in fields and kept[name] in meaning:
+            kept[now] = meaning[kept.pop(name)]
     return {**EARLIER_DEFAULTS, **kept}

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from dpaa.methods._clusters import distance_correlation
 from dpaa.methods._popularity import degree_levels
 from dpaa.methods.base import fitted, method
-from dpaa.methods.contrast import batch_softmax, distinct
+from dpaa.methods.contrast import batch_softmax, distinct, mean_of_layers
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows
 
@@ -25,14 +25,15 @@ POPULARITY, SHUFFLE = 1, 2
     title="a softmax that must hold whatever popularity is put beside it",
     paper="Zhang et al., Invariant Collaborative Filtering to Popularity Distribution Shift, WWW 2023",
     grid={"temperature": (0.1, 0.15, 0.2), "mixed_weight": (1e-4, 1e-2, 0.1)},
+    version=2,
 )
 class InvCF(GraphMethod):
     """LightGCN with softmaxes that shuffle popularity.
 
     loss = SSM(z) + λ₁ SSM(p) + λ₃ (SSM([z, p]) + SSM([z, p'])) + λ₂ dCor(z, p) + L2
 
-    z are the read-out vectors, p vectors of popularity (one for every count that occurs), p' the same shuffled over the
-    batch.  Items are ranked by z alone, which had to hold with any p.
+    z are the read-out vectors, p those of popularity: layer 0 has one vector for every count that occurs, and is
+    propagated as z's is.  p' is p shuffled over the batch.  Items are ranked by z alone, which had to hold with any p.
     """
 
     temperature: float = Field(default=0.15, gt=0, description="τ of every softmax")
@@ -41,7 +42,7 @@ class InvCF(GraphMethod):
     mixed_weight: float = Field(default=1e-2, ge=0, description="λ₃: of the softmaxes of z and p; with all 0 it is SSM")
 
     user_popularity: Tensor = fitted()
-    """p of each count that occurs among users."""
+    """Layer 0 of p for each count that occurs among users."""
     item_popularity: Tensor = fitted()
 
     @cached_property
@@ -49,10 +50,18 @@ class InvCF(GraphMethod):
         return degree_levels(self.graph)
 
     def parameters(self) -> dict[str, Tensor]:
-        """The vectors p, drawn as the table is."""
+        """Layer 0 of p, drawn as the table is."""
         draw, size = self.generator(POPULARITY), self.embedding_size
         users, items = (torch.empty(int(n.max()) + 1, size).normal_(0, 0.1, generator=draw) for n in self._levels)
         return {"user_popularity": users, "item_popularity": items}
+
+    def _popularity(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Read-out p of the batch's users and positive items."""
+        counts = (self.user_popularity, self.item_popularity)
+        table = torch.cat([one.index_select(0, level) for one, level in zip(counts, self._levels, strict=True)])
+        readout = mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), with_first=True)
+        nodes = (batch.users, batch.positive + self.graph.n_users)
+        return readout.index_select(0, nodes[0]), readout.index_select(0, nodes[1])
 
     def _softmax(self, user: Tensor, item: Tensor, index: Tensor | None) -> Tensor:
         return batch_softmax(normalize(user), normalize(item), self.temperature, index)
@@ -61,10 +70,11 @@ class InvCF(GraphMethod):
         """The softmaxes, and L2 of the rows of users and positive items."""
         user, item, _ = batch.split(rows.readout)
         total = self._softmax(user, item, batch.positive) + self.l2_term(batch, rows, parts=2)
-        level = self._levels[1][batch.positive]
-        by_user, by_item = self.user_popularity[self._levels[0][batch.users]], self.item_popularity[level]
+        if not (self.popularity_weight or self.mixed_weight or self.discrepancy_weight):
+            return total
+        by_user, by_item = self._popularity(batch)
         if self.popularity_weight:
-            total = total + self.popularity_weight * self._softmax(by_user, by_item, level)
+            total = total + self.popularity_weight * self._softmax(by_user, by_item, batch.positive)
         if self.mixed_weight:
             draw = self.generator(SHUFFLE, batch.epoch, batch.number)
             order = torch.randperm(len(batch), generator=draw, device=self.graph.device)

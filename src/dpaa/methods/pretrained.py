@@ -56,8 +56,13 @@ class UsesPretrained:
         """How many of its layers beyond layer 0 are needed; None where no such model is used."""
         raise NotImplementedError
 
-    def take_pretrained(self, pretrained: Pretrained) -> None:
-        """Keep what is needed of its vectors."""
+    def take_pretrained(self, pretrained: Pretrained) -> list[str]:
+        """Keep what is needed of its vectors.
+
+        Returns
+        -------
+        notes for the user on how they are used
+        """
         raise NotImplementedError
 
 

@@ -19,6 +19,7 @@ METHODS: Registry[Method] = Registry(
         "lightgcn": "dpaa.methods.lightgcn:LightGCN",
         "dpaa": "dpaa.methods.dpaa:DPAA",
         "dpaa-as-printed": "dpaa.methods.dpaa:DPAAAsPrinted",
+        "dpaa-normalised": "dpaa.methods.dpaa:DPAANormalised",
         "apda": "dpaa.methods.apda:APDA",
         "navip": "dpaa.methods.navip:NAVIP",
         "dap": "dpaa.methods.dap:DAP",

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict
 EVERY_SEVERITY = tuple(float(severity) for severity in range(10))
 ROWS = (
     *("most-popular", "lightgcn", "sam-reg", "ips", "cvib", "macr", "ppac", "dap", "navip", "apda"),
-    *("dpaa", "dpaa-as-printed"),
+    *("dpaa", "dpaa-as-printed", "dpaa-normalised"),
 )
-"""The paper's methods in its order, most-popular before them, both interpretations of DPAA at the end."""
+"""The paper's methods in its order, most-popular before them, the interpretations of DPAA at the end."""
 SIMPLE = ("item-knn", "ease", "als")
 """Strong simple methods that the paper does not compare with."""
 FIRST = "first"
@@ -62,8 +62,8 @@ class Budget(BaseModel):
     """Of every method that has them."""
     tuning: Tuning | None = None
     """None keeps the methods' defaults."""
-    as_printed_severities: tuple[float, ...] = EVERY_SEVERITY
-    """Where the ablation of `dpaa-as-printed` is trained as well."""
+    preset_severities: tuple[float, ...] = EVERY_SEVERITY
+    """Where the ablation of `dpaa-as-printed` and `dpaa-normalised` is trained as well."""
     protocol: str = FIRST
     one_draw: bool = False
     """Whether all seeds see one draw of the severity data; else a seed draws the data, too."""

@@ -20,17 +20,15 @@ from dpaa.reproduction._trainings import known
 LEGEND = "★ best of a column, ☆ second best; ± deviation over seeds; below: the paper's number, difference."
 RECALL = "recall@20"
 SEVERITY_METRICS = (RECALL, "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "arp@20")
-PRESETS = ("dpaa", "dpaa-as-printed")
-"""The two interpretations of the paper's equation."""
 SYMBOLS = {"half_trust_shift": "C", "layer_emphasis": "η", "initial_residual": "δ"}
-WHOLE: dict[str, Any] = {"iiw": True, "estimate": "blend", "weighted_layers": "first"}
+WHOLE: dict[str, Any] = {"iiw": True, "estimate": "blend", "first_layer_only": 1.0}
 VARIANTS: dict[str, dict[str, Any]] = {
     "DPAA": {},
-    "γ0": {"weighted_layers": "all"},
+    "γ0": {"first_layer_only": 0.0},
     "w/o c": {"estimate": "pretrained"},
-    "γ0 w/o c": {"weighted_layers": "all", "estimate": "pretrained"},
+    "γ0 w/o c": {"first_layer_only": 0.0, "estimate": "pretrained"},
     "w/o m": {"estimate": "current"},
-    "γ0 w/o m": {"weighted_layers": "all", "estimate": "current"},
+    "γ0 w/o m": {"first_layer_only": 0.0, "estimate": "current"},
     "w/o IIW": {"iiw": False},
     "w/o LW": {"layer_emphasis": 0.0},
 }
@@ -151,12 +149,12 @@ def _severity(plan: Plan) -> Chapter:
 
 
 def _ablation(plan: Plan) -> Chapter:
-    """Variants of DPAA over severities, for both interpretations of the paper."""
-    printed_levels = plan.given_severities or plan.budget.as_printed_severities
-    levels = {preset: [s for s in plan.severities if preset == "dpaa" or s in printed_levels] for preset in PRESETS}
+    """Variants of DPAA over severities, for every interpretation of the paper."""
+    some = plan.given_severities or plan.budget.preset_severities
+    levels = {preset: [s for s in plan.severities if preset == "dpaa" or s in some] for preset in paper.PRESETS}
     specs = [
         plan.severity_spec(preset, f"{preset}: {variant}", severity, seed, WHOLE | change)
-        for preset in PRESETS
+        for preset in paper.PRESETS
         for severity in levels[preset]
         for variant, change in VARIANTS.items()
         for seed in plan.seeds()
@@ -164,7 +162,7 @@ def _ablation(plan: Plan) -> Chapter:
     results = plan.run(specs, "severity")
     tables: list[Table] = []
     drawn: dict[str, tuple[Sequence[float], Rows]] = {}
-    for preset in [preset for preset in PRESETS if levels[preset]]:
+    for preset in [preset for preset in paper.PRESETS if levels[preset]]:
         labels, title = {variant: f"{preset}: {variant}" for variant in VARIANTS}, f"Ablation of {preset}: "
         made = _severity_tables(plan, f"{preset} ", title, results, labels, levels[preset], paper.ABLATION)
         drawn[f"ablation-{preset}"] = (levels[preset], made[0].rows)
@@ -216,13 +214,12 @@ def _hyperparameters(plan: Plan) -> Chapter:
 
 
 def _hyperparameter_table(plan: Plan, data: str, title: str, folder: Path) -> Table:
-    printed = paper.BEST_HYPERPARAMETERS.get(data, paper.BEST_HYPERPARAMETERS["kuairec"])
-    theirs = ", ".join(f"{symbol} {value:g}" for symbol, value in zip(SYMBOLS.values(), printed, strict=True))
+    theirs = ", ".join(f"{SYMBOLS[name]} {value:g}" for name, value in paper.reported(data).items())
     hidden = {*GraphMethod.hyperparameters.model_fields} - {"learning_rate", "l2"}
     rows = []
     for method in plan.rows:
         study = plan.study(method, data, folder) if plan.is_tuned(method) else None
-        every = known(PAPER_TRAINING | plan.fixed(data), method) | (study.settings if study else {})
+        every = known(PAPER_TRAINING | plan.fixed(data), method) | plan.chosen(method, data, folder)
         values = find_method(method)(**every).get_params(hidden)
         numbers = {name: f"{value:g}" if isinstance(value, float) else value for name, value in values.items()}
         shown = [f"{SYMBOLS.get(name, name)} {value}" for name, value in numbers.items() if value is not None]

@@ -6,6 +6,8 @@ import tomllib
 from importlib.resources import files
 
 METHODS = ("dpaa", "apda", "navip", "dap", "ppac", "macr", "cvib", "ips", "sam-reg", "lightgcn")
+PRESETS = ("dpaa", "dpaa-as-printed", "dpaa-normalised")
+"""Interpretations of the paper's equations."""
 BASELINES = METHODS[1:]
 """The methods that its "Improvement" is measured against."""
 OVERALL_METRICS = ("recall@20", "ndcg@20", "hit@20")
@@ -21,8 +23,15 @@ ABLATION: dict[str, list[float]] = _NUMBERS["ablation"]
 
 
 def row_of(method: str) -> str:
-    """The paper's row beside a method of ours, DPAA's for both interpretations of it."""
-    return method.removesuffix("-as-printed")
+    """The paper's row beside a method of ours, DPAA's for every interpretation of it."""
+    return "dpaa" if method in PRESETS else method
+
+
+def reported(data: str) -> dict[str, float]:
+    """C, η and δ that the paper reports for its DPAA on a dataset; those of KuaiRec for severities."""
+    names = ("half_trust_shift", "layer_emphasis", "initial_residual")
+    values = BEST_HYPERPARAMETERS.get(data, BEST_HYPERPARAMETERS["kuairec"])
+    return dict(zip(names, values, strict=True))
 
 
 def at_severity(rows: dict[str, list[float]], severity: float) -> dict[str, float]:

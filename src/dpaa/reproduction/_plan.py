@@ -17,6 +17,7 @@ from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import PAPER_TRAINING
+from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._budget import ROWS, SIMPLE, Budget
 from dpaa.reproduction._results import ResultStore, RunResult, Study
 from dpaa.reproduction._sources import LAYERS, TITLES, exposed_pairs, real_dataset
@@ -24,6 +25,9 @@ from dpaa.reproduction._trainings import RunSpec, fingerprint_of, key_of, known,
 from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
+
+AS_PRINTED = "dpaa-as-printed"
+"""Has the paper's own C, η and δ, whatever the budget; only learning rate and size are the budget's."""
 
 
 @dataclass
@@ -160,7 +164,8 @@ class Plan:
         the training
         """
         level = self.tuned_severity(severity)
-        chosen = {} if level is None else self.chosen(method, f"s={level:g}", self.severity_folder(level))
+        level = severity if level is None else level
+        chosen = self.chosen(method, f"s={level:g}", self.severity_folder(level))
         folder = self.severity_folder(severity, 0 if self.budget.one_draw else seed)
         return self._spec(f"s={severity:g}", folder, method, row, chosen | (change or {}), seed)
 
@@ -231,7 +236,7 @@ class Plan:
         return {"layers": LAYERS.get(data, LAYERS["kuairec"])} | self.budget.hyperparameters
 
     def is_tuned(self, method: str) -> bool:
-        """Tell whether the budget tunes a method: those that have a grid.
+        """Tell whether the budget tunes a method: those that have a grid, but for DPAA as the paper reports it.
 
         Parameters
         ----------
@@ -241,7 +246,7 @@ class Plan:
         -------
         whether it does
         """
-        return self.budget.tuning is not None and bool(find_method(method).grid)
+        return self.budget.tuning is not None and bool(find_method(method).grid) and method != AS_PRINTED
 
     def tuned_severity(self, severity: float) -> float | None:
         """Find the nearest severity at which methods are tuned, the lower of two as near.
@@ -258,7 +263,7 @@ class Plan:
         return min(levels, key=lambda level: (abs(level - severity), level), default=None)
 
     def chosen(self, method: str, data: str, folder: Path) -> dict[str, Any]:
-        """Return the hyperparameters that validation chose on a dataset.
+        """Return the hyperparameters that validation chose on a dataset, or that the paper reports (`AS_PRINTED`).
 
         Parameters
         ----------
@@ -268,6 +273,8 @@ class Plan:
         -------
         name → value; empty where nothing is tuned
         """
+        if method == AS_PRINTED:
+            return paper.reported(data)
         return self.study(method, data, folder).settings if self.is_tuned(method) else {}
 
     def study(self, method: str, data: str, folder: Path) -> Study:

@@ -80,16 +80,17 @@ def relevant_hyperparameters(method: Method) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in old or value != old[name]}
 
 
-def key_of(method: str, *parts: Any) -> str:
+def key_of(method: str, *parts: Any, version: int | None = None) -> str:
     """Name of a stored result: a digest of its parts, the method's version, and those of methods it is built on.
 
-    First versions of the latter are left out, as they are in earlier results.
+    First versions of the latter are left out, as they are in earlier results.  The version is today's by default.
     """
     kind = find_method(method)
     first = find_method(PRETRAINED).version if issubclass(kind, UsesPretrained) else 1
     changed = {PRETRAINED: first} if first > 1 else {}
     fingerprint, *rest = parts
-    text = json.dumps([fingerprint, method, kind.version, *rest, *([changed] if changed else [])], sort_keys=True)
+    made_by = version or kind.version
+    text = json.dumps([fingerprint, method, made_by, *rest, *([changed] if changed else [])], sort_keys=True)
     return f"{method}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import encode
+from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method
@@ -173,7 +174,8 @@ def read_pretrained(given: Model | str | Path, data: Dataset, n_layers: int) -> 
 
     Parameters
     ----------
-    given : a model or a run folder; of a LightGCN on the same dataset every layer is known, of others the read-out
+    given : a model or a run folder; of a LightGCN on the same training pairs every layer is known, of others the
+        read-out
     data : the dataset
     n_layers : layers that are needed beyond layer 0
 
@@ -190,16 +192,16 @@ def read_pretrained(given: Model | str | Path, data: Dataset, n_layers: int) -> 
         "method": method.name,
         "fingerprint": model.trained_on.fingerprint,
     }
-    if method.name == PRETRAINED and origin["fingerprint"] == data.fingerprint:
-        return Pretrained.of(method, n_layers, origin)
-    parts = []
-    for vectors, ids, wanted in (
-        (method.user_embedding, model.user_ids, data.user_ids),
-        (method.item_embedding, model.item_ids, data.item_ids),
-    ):
-        index = encode(wanted, ids)
+    users, items = indices = [encode(data.user_ids, model.user_ids), encode(data.item_ids, model.item_ids)]
+    for index, wanted in zip(indices, (data.user_ids, data.item_ids), strict=True):
         if missing := int((index < 0).sum()):
             such = f"(such as {wanted[int((index < 0).argmax())]!r}); give a model of this dataset"
             raise InputError(f"{name} has no vector for {missing:,} of {len(wanted):,} ids of {data.name} {such}")
-        parts.append(vectors[torch.from_numpy(index.astype("int64"))])
-    return Pretrained(torch.cat(parts), origin=origin)
+    seen, train = Pairs.of(users[data.train.user], items[data.train.item], data.train.count), model.train
+    same = all(np.array_equal(getattr(seen, part), getattr(train, part)) for part in ("user", "item", "count"))
+    # Layers depend on the training pairs alone: validation, test and users without training pairs may differ.
+    origin["layers"] = method.name == PRETRAINED and same
+    readout = torch.cat([method.user_embedding, method.item_embedding])
+    known = Pretrained.of(method, n_layers, origin) if origin["layers"] else Pretrained(readout)
+    nodes = torch.from_numpy(np.concatenate([users, items + len(model.user_ids)]).astype(np.int64))
+    return Pretrained(known.readout[nodes], tuple(layer[nodes] for layer in known.layers), origin)

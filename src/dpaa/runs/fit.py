@@ -20,7 +20,7 @@ from dpaa.evaluation.dial_curve import NO_CURVE, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
-from dpaa.methods.graph_method import GraphMethod, WholeTable
+from dpaa.methods.graph_method import GraphMethod, WholeTable, with_earlier_defaults
 from dpaa.methods.pretrained import PRETRAINED, Pretrained, UsesPretrained, needed_layers
 from dpaa.plugins import origin_of
 from dpaa.ranking.reranker import Reranker, stored_reranker
@@ -116,7 +116,8 @@ def plan_training(
     if resume and run.has_config:
         config = run.read_json(CONFIG)
         own = str(config.pop("method", DEFAULT))
-        return method or own, (config if find_method(method or own).name == own else {}) | hyperparameters
+        kind = find_method(method or own)
+        return method or own, (with_earlier_defaults(kind, config) if kind.name == own else {}) | hyperparameters
     if before is None:
         return method or DEFAULT, hyperparameters
     return method or before.method.name, _like(before, method, hyperparameters)[1]
@@ -218,6 +219,7 @@ def fit_method(
         "tuning": {"trials": trials},
     }
     identity: dict[str, Any] = {"dataset": data.fingerprint, "method": method.name}
+    notes: list[str] = []
     n_layers = needed_layers(method)
     if pretrained is not None and n_layers is None:
         raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
@@ -235,7 +237,7 @@ def fit_method(
             vectors = read_pretrained(pretrained, data, n_layers)
         vectors = distributed.broadcast(vectors)
         assert isinstance(method, UsesPretrained)
-        method.take_pretrained(vectors)
+        notes = method.take_pretrained(vectors)
         manifest["pretrained"], identity["pre-trained model"] = vectors.origin, vectors.digest
     if isinstance(method, ClosedForm):
         callbacks.on_start(method, [])
@@ -245,7 +247,7 @@ def fit_method(
         _check_memory(method)
         start = start_from(warm_start, data, method) if warm_start is not None else start
         checkpoint = run.checkpoints.load() if run and resume else None
-        manifest |= _train(method, data, callbacks, run, checkpoint, identity, start, keep_last)
+        manifest |= _train(method, data, callbacks, run, checkpoint, identity, start, keep_last, notes)
     if callbacks.stop_requested():
         raise Interrupted
     measured = dial and len(data.valid) and not distributed.rank()
@@ -267,6 +269,7 @@ def _train(
     identity: dict[str, Any],
     start: Start | None,
     keep_last: bool,
+    notes: list[str],
 ) -> dict[str, Any]:
     """Train in epochs with early stopping on validation; returns entries of the manifest."""
     processes = distributed.peers().count
@@ -290,7 +293,7 @@ def _train(
             run.append_history(report)
         callbacks.on_epoch(report)
 
-    callbacks.on_start(method, _notes(method, start, checkpoint, validation))
+    callbacks.on_start(method, [*notes, *_notes(method, start, checkpoint, validation)])
     trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
@@ -319,6 +322,7 @@ def _train(
         "compute": method.compute.as_json() | ({"processes": processes} if processes > 1 else {}),
         "training": training,
         "tuned": tuned,
+        "lookups": validation.lookups if validation else 0,  # strengths tried on validation, for `tuned`
     }
 
 

@@ -297,7 +297,7 @@ class RunFolder:
         -------
         whether it is
         """
-        config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
+        config, (manifest, about) = with_earlier_defaults(type(method), self.read_json(CONFIG)), self.read_manifest()
         same = all(config.get(name) == value for name, value in _config(method).items() if name != "threads")
         same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
         return same and same_lists and about.dataset.fingerprint == fingerprint

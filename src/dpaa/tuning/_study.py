@@ -278,6 +278,7 @@ class Study:
             model = fit_method(method, blind, callbacks, pretrained=self._pretrained(method, data), dial=False)
             outcome["metrics"] = self.goal.measure(model.method, blind)
             outcome["best_epoch"] = (model.manifest.get("training") or {}).get("best_epoch")
+            outcome["lookups"] = model.manifest.get("lookups") or 1
         except optuna.TrialPruned:
             pruned = True
         except DivergedError as error:

@@ -35,8 +35,9 @@ class Benchmark:
     Parameters
     ----------
     folder, dataset : where and on what
-    methods : in the order of the call: method, trials, the best hyperparameters, valid_recall (validation recall@20,
-        the mean over seeds), seconds spent in trials, runs (folders)
+    methods : in the order of the call: method, trials, lookups (on validation; more than trials where each trial
+        chooses among strengths), the best hyperparameters, valid_recall (validation recall@20, the mean over seeds),
+        seconds spent in trials, runs (folders)
     comparison : on the test split
     notes : methods that were left out, and why
     """
@@ -127,6 +128,7 @@ def _row(study: TuneResult) -> dict[str, Any]:
     return {
         "method": study.method,
         "trials": sum(trial.state in TRAINED for trial in study.trials),
+        "lookups": sum(trial.lookups for trial in study.trials if trial.state in TRAINED),
         "settings": study.settings,
         "valid_recall": sum(run["valid_recall@20"] for run in study.runs) / len(study.runs),
         "seconds": study.seconds,

@@ -43,6 +43,7 @@ class Trial:
     curve : validation recall@20 after each epoch
     diverged : the message of a training that diverged
     metrics : on validation, of the finished model: all that the search looks at
+    lookups : how many models validation compared: 1, or as many strengths as were tried after training
     """
 
     number: int
@@ -54,6 +55,7 @@ class Trial:
     curve: list[float] = field(default_factory=list)
     diverged: str | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+    lookups: int = 1
 
 
 def best_toml(method: str, settings: Mapping[str, Any], best: Trial, tried: int) -> str:
