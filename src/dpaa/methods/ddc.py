@@ -52,7 +52,7 @@ class DDC(UsesPretrained, GraphMethod):
         """All: their mean is the read-out that is corrected."""
         return self.layers
 
-    def take_pretrained(self, pretrained: Pretrained) -> None:
+    def take_pretrained(self, pretrained: Pretrained) -> list[str]:
         """Both directions."""
         size = self.embedding_size
         if not pretrained.layers or pretrained.readout.shape[1] != size:
@@ -67,6 +67,7 @@ class DDC(UsesPretrained, GraphMethod):
         n = max(1, int(self.group_share * len(order)))
         self.popularity_direction = normalize(items[order[-n:]].mean(dim=0) - items[order[:n]].mean(dim=0), dim=0)
         self._preference = self.preference(users, items, items_of_users(self.graph))
+        return []
 
     def preference(self, users: Tensor, items: Tensor, taken: Lists) -> Tensor:
         """Compute the directions e_u.
