@@ -11,7 +11,6 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.tuning.benchmark import benchmark
-from tests.command import dpaa_ok, run_dpaa
 
 QUICK = {"epochs": 2, "embedding_size": 4}
 
@@ -50,14 +49,3 @@ def test_it_is_resumed_and_adds_methods(made: Path, data: Dataset) -> None:
     names = [one["method"] for one in found.methods]
     assert names[:3] == ["most-popular", "lightgcn", "ease"]
     assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
-
-
-def test_the_command(data: Dataset, tmp_path: Path) -> None:
-    data.write(tmp_path / "data")
-    call = ("benchmark", tmp_path / "data", "--methods", "most-popular,item-knn", "--trials", 2, "--seeds", 1)
-    said = dpaa_ok(*call, "--out", tmp_path / "b", "--metric", "ndcg")
-    assert "method 2 of 2: item-knn" in said.err
-    assert "ndcg@20" in said.out
-    found = json.loads(dpaa_ok(*call, "--out", tmp_path / "b", "--json").out)
-    assert found["kind"] == "benchmark"
-    assert run_dpaa("benchmark", tmp_path / "data", "--methods", "ease").code == 2
