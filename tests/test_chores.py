@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 chores = pytest.importorskip("examples.chores", reason="examples are not part of this copy")
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_trainings")]
 
 
 def test_there_are_thirty_and_each_is_short() -> None:

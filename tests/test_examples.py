@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import runpy
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.command import run_dpaa
 
 chores = pytest.importorskip("examples.chores", reason="examples are not part of this copy")
 EXAMPLES = Path(chores.__file__).parent
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_trainings")]
 
 
 def test_every_step_of_the_workflow_can_be_done(tmp_path: Path) -> None:
@@ -47,7 +48,13 @@ def test_the_search_with_scikit_learn(capsys: pytest.CaptureFixture[str], monkey
     assert said[-1].startswith("best: {")
 
 
-def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path) -> None:
+def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_this_process(call: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        assert call[:3] == [sys.executable, "-m", "dpaa"]
+        said = run_dpaa(*call[3:])
+        return subprocess.CompletedProcess(call, said.code, said.out, said.err)
+
+    monkeypatch.setattr(subprocess, "run", in_this_process)
     assert run_dpaa("data", "demo", "--users", 60, "--items", 40, "--out", tmp_path / "data").code == 0
     call = ("train", tmp_path / "data", "--method", "most-popular", "--out", tmp_path / "run")
     assert run_dpaa(*call).code == 0

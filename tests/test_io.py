@@ -260,14 +260,6 @@ def test_nobody_else_writes_files() -> None:
     assert elsewhere <= private
 
 
-def test_a_lock_whose_maker_was_killed_before_it_was_marked_is_removed(tmp_path: Path) -> None:
-    path = tmp_path / ".run.lock"
-    path.touch()
-    with files.locked(path):
-        assert files.held(path)
-    assert not path.exists()
-
-
 def test_an_empty_folder_that_was_not_locked_yet_is_swept(tmp_path: Path) -> None:
     (tmp_path / ".dpaa-new-0123456789ab").mkdir()
     write_file(tmp_path / "a", "new", "")

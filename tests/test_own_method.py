@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
-from tests.test_plugins import QUICK, ROOT, answers, in_a_new_process
+from tests.command import dpaa_ok
+from tests.test_plugins import QUICK, in_a_new_process
 
 MINE = '''
 import dpaa
@@ -32,7 +29,6 @@ class Mine(dpaa.LightGCN):
         missing = self.margin - ahead
         return softplus(missing).mean() + l2
 '''
-LOAD = "import sys, dpaa; from mine import Mine; dpaa.load(sys.argv[1], Mine).recommend(k=5).write_parquet(sys.argv[2])"
 
 
 @pytest.fixture(scope="module")
@@ -61,22 +57,20 @@ def test_from_python(place: Path, small_world: Dataset, monkeypatch: pytest.Monk
     compared = dpaa.compare(small_world, {"mine": model, "lightgcn": plain})
     assert [entry.name for entry in compared.entries] == ["mine", "lightgcn"]
     model.save(place / "saved")
-    path = os.pathsep.join(map(str, (ROOT / "src", place)))
-    subprocess.run(
-        [sys.executable, "-c", LOAD, place / "saved", place / "lists.parquet"],
-        check=True, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
-    assert pl.read_parquet(place / "lists.parquet").equals(model.recommend(k=5))
+    assert dpaa.load(place / "saved", Mine).recommend(k=5).equals(model.recommend(k=5))
     with pytest.raises(dpaa.InputError, match="method mine has no hyperparameter 'margn'; did you mean margin"):
         Mine(margn=1)
     with pytest.raises(dpaa.InputError, match="hyperparameter margin: input should be greater than or equal to 0"):
         dpaa.fit(small_world, Mine, margin=-1)
 
 
-def test_from_the_command_line(place: Path) -> None:
+def test_from_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = ("train", "data", "--method")
-    own = (*begin, "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
-    answers(own, (*begin, "most-popular", "--out", "plain"), cwd=place)
+    with monkeypatch.context() as patch:
+        patch.chdir(place)
+        patch.syspath_prepend(place)
+        dpaa_ok(*begin, "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
+        dpaa_ok(*begin, "most-popular", "--out", "plain")
     plugin = ("--plugin", "mine:Mine")
     evaluated, compared, unknown, bare, known = in_a_new_process(
         (*plugin, "evaluate", "run", "--json"),

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 import pytest
@@ -18,9 +18,9 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
-from dpaa.ranking import RERANKERS, Reranker
-from dpaa.ranking.reranker import parse_reranker
+from dpaa.ranking import Reranker
 from dpaa.runs.fit import fit_into, make_method
+from tests.command import Said, dpaa_ok, run_dpaa
 
 PLUGIN = Path(__file__).parent / "plugin"
 ROOT = Path(__file__).parent.parent
@@ -46,12 +46,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             lines.append(line.replace('"', ""))
     (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
     return place
-
-
-class Said(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 def in_a_new_process(*calls: Sequence[object], site: Path | None = None, cwd: Path | None = None) -> list[Said]:
@@ -131,24 +125,30 @@ def test_a_run_keeps_its_reranker(told: tuple[Path, dict[str, str]]) -> None:
     assert pl.read_parquet(runs / "slots.parquet").equals(pl.read_parquet(runs / "same.parquet"))
 
 
-def test_a_run_of_a_package_that_is_not_installed_is_refused_in_one_sentence(runs: Path) -> None:
-    for said in in_a_new_process(("evaluate", runs / "noisy-views"), ("recommend", runs / "ease-slots")):
-        assert said.code == 2
-        assert "of package dpaa-example, which is not installed as a plug-in here; install it, or name" in said.err
-
-
-def test_a_class_named_in_the_call_needs_no_installation(runs: Path, tmp_path: Path) -> None:
-    place = "dpaa_example.direct_au:DirectAU"
-    answers(("train", runs / "data", "--method", place, *QUICK, "--out", tmp_path / "run"), cwd=PLUGIN)
-    refused, said = in_a_new_process(
-        ("recommend", tmp_path / "run"), ("--plugin", place, "recommend", tmp_path / "run"), cwd=PLUGIN
+def test_a_run_of_a_package_that_is_not_installed_needs_its_class_named(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, run = "dpaa_example.direct_au:DirectAU", tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(PLUGIN)
+        dpaa_ok("train", runs / "data", "--method", place, *QUICK, "--out", run)
+    *refused, said = in_a_new_process(
+        ("evaluate", runs / "noisy-views"),
+        ("recommend", runs / "ease-slots"),
+        ("recommend", run),
+        ("--plugin", place, "recommend", run),
+        cwd=PLUGIN,
     )
-    assert refused.code == 2
+    assert [one.code for one in refused] == [2, 2, 2]
+    for one in refused[:2]:
+        assert "of package dpaa-example, which is not installed as a plug-in here; install it, or name" in one.err
     assert said.code == 0
     assert "user_id" in said.out
 
 
-def test_what_a_file_names_is_never_imported(runs: Path, tmp_path: Path) -> None:
+def test_what_a_file_names_is_never_imported(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\nclass Trap: name = 'trap'\n")
     about = json.loads((runs / "ease" / "manifest.json").read_text()) | {"files": {}}
     for place, name, origin in (("one", "trap:Trap", {}), ("two", "trap", {"package": "trap", "class": "trap:Trap"})):
@@ -156,14 +156,10 @@ def test_what_a_file_names_is_never_imported(runs: Path, tmp_path: Path) -> None
         (tmp_path / place / "manifest.json").write_text(json.dumps(about | {"method": name, "method_origin": origin}))
         (tmp_path / place / "config.json").write_text(json.dumps({"method": name}))
     (tmp_path / "settings.toml").write_text('method = "trap:Trap"\n')
-    *runs_refused, config_refused = in_a_new_process(
-        ("evaluate", "one"),
-        ("evaluate", "two"),
-        ("train", runs / "data", "--config", "settings.toml", "--out", "new"),
-        cwd=tmp_path,
-    )
-    assert [said.code for said in (*runs_refused, config_refused)] == [2, 2, 2]
-    assert "has a table or a class" in config_refused.err
+    assert [run_dpaa("evaluate", run).code for run in ("one", "two")] == [2, 2]
+    refused = run_dpaa("train", runs / "data", "--config", "settings.toml", "--out", "new")
+    assert refused.code == 2
+    assert "has a table or a class" in refused.err
     assert not (tmp_path / "sprung").exists()
 
 
@@ -189,8 +185,6 @@ def test_a_name_is_taken_once() -> None:
 
 
 def test_registries_say_what_they_know() -> None:
-    with pytest.raises(InputError, match="there is no re-ranker 'dail'; did you mean dial"):
-        RERANKERS.find("dail")
     with pytest.raises(InputError, match="json:JSONDecoder is no method: that is a class derived from"):
         METHODS.add("json:JSONDecoder")
     assert isinstance(METHODS, Registry)
@@ -262,9 +256,3 @@ def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_pat
     with pytest.raises(ZeroDivisionError):
         fit_into(tmp_path / "new" / "run", small_world, make_method(small_world, Raises, {}))
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("text", ["none,kappa=3", "dial,kappa=1,kappa=2", "dial,kappa"])
-def test_what_no_reranker_means_is_refused(text: str) -> None:
-    with pytest.raises(InputError):
-        parse_reranker(text)

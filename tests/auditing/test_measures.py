@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
@@ -103,6 +103,7 @@ def test_candidates_and_newcomers() -> None:
     assert recs.numbers["popularity_lift"] == pytest.approx(0.5 / (8 / 3) - 1)  # u1: E 1, X 0; "new" has no history
 
 
+@settings(max_examples=20)
 @given(logs())
 def test_lists_that_are_the_histories_change_nothing(log: pl.DataFrame) -> None:
     found = audit(log, log.unique(["user_id", "item_id"]).select("user_id", "item_id"))

@@ -78,19 +78,3 @@ def test_the_readmes_gate_fails_where_lists_go_to_the_head(tmp_path: Path) -> No
     refused = run_dpaa("audit", log, "--recs", recs, "--fail-if", "head_share>0.8")
     assert refused.code == 2
     assert "did you mean log_head_share or head_share@K" in refused.err
-
-
-def test_files(walk: Path, lists: Path, tmp_path: Path) -> None:
-    metrics, page = tmp_path / "audit.prom", tmp_path / "page.html"
-    said = dpaa_ok("audit", walk / "data", "--recs", lists, "--metrics-out", metrics, "--html", page, "--json")
-    json.loads(said.out)
-    assert metrics.read_text().endswith("# EOF\n")
-    assert "The most popular fifth of the items" in page.read_text(encoding="utf-8")
-
-
-def test_drift(log: Path, tmp_path: Path) -> None:
-    older = tmp_path / "older.csv"
-    older.write_text("user_id,item_id\nu1,i0\nu2,i0\nu3,i9\n")
-    said = run_dpaa("audit", log, "--against", older, "--fail-if", "drift_distance>0.1")
-    assert said.code == 1
-    assert "Against log" in said.out

@@ -29,15 +29,6 @@ def test_log(clicks: Path, tmp_path: Path) -> None:
     assert any("1 duplicate pair; each counts once" in note for note in dataset.notes)
 
 
-def test_parts_are_written_beside_one_another(clicks: Path, tmp_path: Path) -> None:
-    words = ("data", "log", clicks, "--split", "user-folds", "--parts", "2", "--out", tmp_path / "folds")
-    dpaa_ok(*words)
-    assert read_dataset(tmp_path / "folds" / "part-2").n_users
-    again = run_dpaa(*words)
-    assert again.code == 2
-    assert "part-1 already exists" in again.err
-
-
 def test_append_keeps_the_rules_of_the_dataset(clicks: Path, tmp_path: Path) -> None:
     dpaa_ok("data", "log", clicks, "--out", tmp_path / "data")
     (tmp_path / "more.csv").write_text("user,item,rating\n99,1,5\n")

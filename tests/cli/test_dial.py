@@ -69,13 +69,6 @@ def test_a_choice_is_kept_and_every_command_follows_it(run: Path, walk: Path, tm
     assert "--dial-objective niche:60" in page
 
 
-def test_a_wrong_call_changes_nothing_of_the_run(run: Path) -> None:
-    before = {file.name: file.read_bytes() for file in run.iterdir()}
-    for wrong in (("--overlap", "some"), ("--popularity-dial", "much")):
-        assert run_dpaa("evaluate", run, "--dial-objective", "recall", *wrong).code == 2
-    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
-
-
 @pytest.mark.parametrize("curve", [None, {"kappa": 3}])
 def test_a_missing_or_damaged_curve_is_drawn_again(run: Path, curve: object) -> None:
     manifest = json.loads((run / "manifest.json").read_text()) | {"dial": curve}
@@ -84,15 +77,3 @@ def test_a_missing_or_damaged_curve_is_drawn_again(run: Path, curve: object) -> 
     dpaa_ok("recommend", run, "--popularity-dial", 1, "--users", "u0001")  # the curve is not needed for a number
     dpaa_ok("evaluate", run, "--dial-objective", "ndcg")
     assert "Popularity dial on validation" in dpaa_ok("evaluate", run).out
-
-
-def test_recommendations_lean_as_the_dial_says(run: Path, tmp_path: Path) -> None:
-    counts = pl.read_parquet(run / "items.parquet").select("item_id", "count")
-    means = []
-    for dial in ("-2", "0", "2"):
-        said = dpaa_ok("recommend", run, "--k", 5, "--popularity-dial", dial, "--out", tmp_path / f"{dial}.csv")
-        assert f"popularity dial at κ = {dial}" in said.out
-        means.append(pl.read_csv(tmp_path / f"{dial}.csv").join(counts, on="item_id")["count"].mean())
-    assert means[0] < means[1] < means[2]
-    dpaa_ok("recommend", run, "--k", 5, "--out", tmp_path / "plain.csv")
-    assert (tmp_path / "plain.csv").read_bytes() == (tmp_path / "0.csv").read_bytes()

@@ -8,12 +8,7 @@ import polars as pl
 import pytest
 
 from dpaa.cli.ids import read_ids
-from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.runs.fit import fit_into, make_method
-from tests.command import dpaa_ok
-
-USERS = ["[/x]", "[red]x[/red]", ":smile:", "@at", "user 9 "]
 
 
 def test_ids_come_with_commas_or_from_a_file(tmp_path: Path) -> None:
@@ -33,17 +28,3 @@ def test_ids_of_another_type_and_empty_files_are_refused(tmp_path: Path) -> None
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="has no item ids; give one id a line"):
         read_ids([f"@{tmp_path / 'empty'}"], pl.Series([1]), "item")
-
-
-def test_ids_are_shown_as_they_are(tmp_path: Path) -> None:
-    pairs = pl.DataFrame({"user_id": [*USERS, "other"], "item_id": [*["[bold]i4"] * 5, ":cat:"]})
-    data, run = Dataset.from_frame(pairs, name="odd"), tmp_path / "run"
-    fit_into(run, data, make_method(data, "most-popular", {}))
-    for user in USERS:
-        shown = dpaa_ok("recommend", run, "--users", f"@{user}" if user.startswith("@") else user, "--k", "2").out
-        assert user in shown
-        assert ":cat:" in shown
-    (tmp_path / "users.txt").write_text("user 9 \n[/x]\n\n")
-    shown = dpaa_ok("recommend", run, "--users", f"@{tmp_path / 'users.txt'}", "--k", "1").out
-    assert "user 9 " in shown
-    assert "[/x]" in shown

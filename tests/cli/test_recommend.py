@@ -137,10 +137,3 @@ def test_a_file_and_a_run_give_the_same(walk: Path, tmp_path: Path) -> None:
     assert lists[1].equals(lists[2])
     plain = pl.read_parquet(tmp_path / "recs.parquet").filter(pl.col("rank") <= 5)
     assert not lists[1]["item_id"].equals(plain["item_id"])
-
-
-def test_settings_are_shown() -> None:
-    said = dpaa_ok("methods", "calibrated_popularity").out
-    assert "strength = 0.9" in said
-    assert "--rerank calibrated-popularity,NAME=VALUE" in said
-    assert json.loads(dpaa_ok("methods", "pc", "--json").out)["pc"]["settings"]["depth"]["default"] == "all"

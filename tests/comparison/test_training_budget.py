@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from dpaa.comparison import TrainingBudget, budget_warnings, compare_entries, read_entries
+from dpaa.comparison import TrainingBudget, budget_warnings
 from dpaa.data.dataset import Dataset
-from dpaa.runs.fit import fit, fit_into, make_method
+from dpaa.runs.fit import fit
 
 
 def trained(
@@ -58,12 +56,3 @@ def test_a_training_that_ended_too_early(small_world: Dataset) -> None:
     assert TrainingBudget.of_model(model).epochs == 2
     model.manifest["training"] = model.manifest["tuning"] = 7  # an untrusted file
     assert TrainingBudget.of_model(model) == TrainingBudget(2, 50, 1e-3, 0, None)
-
-
-def test_compare_says_it(small_world: Dataset, tmp_path: Path) -> None:
-    small_world.write(tmp_path / "data")
-    quick = {"embedding_size": 8, "layers": 1, "threads": 1}
-    for name, settings in (("short", {"epochs": 2}), ("fast", {"epochs": 2, "learning_rate": 0.05})):
-        fit_into(tmp_path / name, small_world, make_method(small_world, "lightgcn", quick | settings))
-    evaluator, entries = read_entries([tmp_path / "short", tmp_path / "fast"], tmp_path / "data")
-    assert compare_entries(evaluator, entries).notes[0].startswith("unequal training budgets: short up to 2 epochs")

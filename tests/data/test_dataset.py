@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,16 +109,6 @@ def test_counts_survive(tmp_path: Path) -> None:
     assert "2 duplicate pairs; each counts once; pass --keep-duplicates to count them all" in once.notes[0]
 
 
-def test_a_failed_write_leaves_nothing(small: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(InputError, match="No space left on device"):
-        small.write(tmp_path / "data")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: f.lazy(), lambda f: f.to_dict(as_series=False)])
 def test_from_any_frame(wrap: object) -> None:
     log = frame([("a", 1), ("b", 2), ("b", 3)], rating=[3, 5, 1])
@@ -158,17 +147,3 @@ def test_candidates_may_be_plain_ids(candidates: object) -> None:
 def test_candidates_that_are_none(candidates: object) -> None:
     with pytest.raises(InputError, match=r"candidates|item_id"):
         Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [10, 20]}), candidates=candidates)
-
-
-def test_a_dataset_without_notes_is_read_again(tmp_path: Path) -> None:
-    pairs = frame([(1, 1), (1, 2), (2, 1), (2, 2)])
-    made = Dataset.of({"train": pairs, "valid": pairs[:0], "test": pairs[:0]}, name="x", about={})
-    replace(made, notes=()).write(tmp_path / "data")
-    assert read_dataset(tmp_path / "data").notes == ()
-
-
-def test_public_names_of_the_package() -> None:
-    import dpaa.data
-
-    assert all(hasattr(dpaa.data, name) for name in dpaa.data.__all__)
-    assert not hasattr(dpaa.data, "nothing")

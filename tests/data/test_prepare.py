@@ -18,10 +18,7 @@ from dpaa.data.dataset import Dataset, read_dataset, write_log
 from dpaa.data.inputs import open_log
 from dpaa.data.prepare import one_table
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
-from dpaa.data.tables import as_table
 from tests.command import dpaa_ok, run_dpaa
-
-LOG = pl.DataFrame({"user": [1, 1, 2, 2, 2], "item": [1, 1, 1, 2, 3], "rating": [5, 5, 4, 1, 3]})
 
 
 def frame(seed: int = 0, n: int = 1_200) -> pl.DataFrame:
@@ -36,16 +33,6 @@ def frame(seed: int = 0, n: int = 1_200) -> pl.DataFrame:
             "timestamp": rng.permutation(n) // 3,
         }
     )
-
-
-def test_one_table_without_a_rule_is_all_for_training() -> None:
-    parts = one_table(as_table(LOG, "log"), positive="rating>=3")
-    assert parts.frames["train"].rows() == [(1, 1, 5), (2, 1, 4), (2, 3, 3)]
-    assert parts.about["split"] == "all for training"
-    assert parts.notes == [
-        "log: 1 of 5 rows are not positive (rating >= 3)",
-        "log has 1 duplicate pair; each counts once; pass --keep-duplicates to count them all",
-    ]
 
 
 @pytest.mark.parametrize("kind", [None, "random", "time-windows"])
@@ -89,9 +76,6 @@ def test_the_command_writes_every_part_or_none(tmp_path: Path) -> None:
     call = ("data", "log", tmp_path / "log.csv", "--items", tmp_path / "items.csv", "--split", "user-folds")
     dpaa_ok(*call, "--parts", 2, "--memory", 0.2, "--out", tmp_path / "folds")
     assert read_dataset(tmp_path / "folds" / "part-2").titles is not None
-    wrong = run_dpaa(*call, "--memory", 0, "--out", tmp_path / "wrong")
-    assert wrong.code == 2
-    assert "'--memory'" in wrong.err
     wrong = run_dpaa("data", "log", tmp_path / "log.csv", "--engine", "hadoop", "--out", tmp_path / "wrong")
     assert "'--engine'" in wrong.err
     assert not (tmp_path / "wrong").exists()

@@ -29,23 +29,6 @@ def test_other_is_never_a_known_positive_and_liked_always_is(
     assert ((negative >= 0) & (negative < n_items)).all()
 
 
-def test_other_items_are_uniform() -> None:
-    pairs = Pairs.of([0, 0, 0], [1, 4, 5])
-    sampler = sampler_of(Pairs(np.repeat(pairs.user, 1), pairs.item), 1, 8)
-    rng = np.random.default_rng(0)
-    drawn = np.concatenate([sampler.epoch(rng, "interaction")[2] for _ in range(5000)])
-    share = np.bincount(drawn, minlength=8) / len(drawn)
-    np.testing.assert_allclose(share, [0.2, 0, 0.2, 0.2, 0, 0, 0.2, 0.2], atol=0.015)
-
-
-def test_users_are_uniform_whatever_their_number_of_items() -> None:
-    pairs = Pairs.of([0] * 9 + [1], [*range(9), 0])
-    sampler = sampler_of(pairs, 2, 20)
-    rng = np.random.default_rng(0)
-    users = np.concatenate([sampler.epoch(rng, "user-uniform")[0] for _ in range(2000)])
-    assert np.mean(users == 1) == pytest.approx(0.5, abs=0.02)
-
-
 def test_interaction_visits_every_pair_once_and_repeated_ones_as_often_as_they_count() -> None:
     pairs = Pairs.of([0, 0, 1], [0, 1, 2], [3, 1, 2])
     users, positive, _ = sampler_of(pairs, 2, 5).epoch(np.random.default_rng(0), "interaction")
@@ -69,7 +52,7 @@ def test_users_with_nothing_or_everything_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("how", ["user-uniform", "interaction"])
-@pytest.mark.parametrize("n", [65_535, 65_536, 65_537, 70_000])
+@pytest.mark.parametrize("n", [65_535, 65_537])
 def test_large_numbers_are_kept_whole(n: int, how: str) -> None:
     """Users and items around the largest number that 16 bits hold."""
     users, items = np.arange(n - 200, n, dtype=np.int32), np.full(200, n - 1, dtype=np.int32)

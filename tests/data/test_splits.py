@@ -126,15 +126,6 @@ def test_pairs_at_the_time_of_a_cut_go_to_the_earlier_split() -> None:
     ]
 
 
-def test_random_shares_hold_on_average() -> None:
-    rng = np.random.default_rng(0)
-    frame = pl.DataFrame({"user_id": rng.integers(0, 2000, 6000), "item_id": rng.integers(0, 500, 6000)}).unique()
-    parts = split(frame, SplitRule("random", 0.1, 0.2))
-    assert parts["test"].height / frame.height == pytest.approx(0.2, abs=0.02)
-    assert parts["valid"].height / frame.height == pytest.approx(0.1, abs=0.02)
-    assert not parts["test"].equals(split(frame, SplitRule("random", 0.1, 0.2), seed=1)["test"])
-
-
 def test_every_user_is_in_the_test_of_one_fold() -> None:
     frame = log([(user, item) for user in range(40) for item in range(10)])
     parts = [split(frame, rule) for rule in SplitRule("user-folds", 0.1, 0.2, parts=4).each()]

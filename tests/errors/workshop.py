@@ -1,10 +1,8 @@
-"""What users may do wrong, what they do it with (a small log, a dataset, two runs), and tools to spoil these."""
+"""What users do something wrong with (a small log, a dataset, two runs), and tools to spoil it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ LOG = "user_id,item_id,rating,timestamp\n" + "".join(
 LISTS = "user_id,item_id,rank\nu0002,i0001,1\nu0002,i0002,2\n"
 RECS = "user_id,item_id,score,rank\nu0002,i0001,0.9,1\nu0002,i0002,0.5,2\n"
 FILES = {
+    "bad.csv": LOG,
     "recs.csv": RECS,
     "token": "0123456789abcdef0123456789abcdef\n",
     "numbers.csv": "user_id,item_id\n" + "".join(f"{u},{i}\n" for u in range(5) for i in range(u, 9)),
@@ -31,21 +30,6 @@ FILES = {
     "val.txt": "1 12\n",
     "test.txt": "2 10\n",
 }
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """One thing a user may do wrong; docs/errors.md has the sentence."""
-
-    kind: str
-    command: str
-    """As it is typed, in the folder of `build`."""
-    files: Mapping[str, str | bytes] = field(default_factory=dict)
-    """Files that are made or replaced first."""
-    spoil: Callable[[], object] | None = None
-    """What is done first otherwise; the current directory is the folder."""
-    progress: bool = False
-    """Whether the mistake shows only after lines of progress."""
 
 
 def build(folder: Path) -> None:
@@ -62,7 +46,7 @@ def build(folder: Path) -> None:
     dpaa_ok("train", "data", *small, "--out", "run")
     dpaa_ok("train", "numbers", *small, "--out", "numbers-run")
     dpaa_ok("train", "untested", "--method", "most-popular", "--out", "untested-run")
-    for name in ("raw-coat", "raw-yahoo", "raw-kuairec", "diary", "unfinished"):
+    for name in ("raw-coat", "raw-yahoo", "diary", "unfinished"):
         (folder / name).mkdir()
     (folder / "diary" / "monday.txt").write_text("dear diary\n")
     (folder / "unfinished" / "config.json").write_bytes((folder / "run" / "config.json").read_bytes())
@@ -70,9 +54,6 @@ def build(folder: Path) -> None:
         (folder / "raw-coat" / name).write_text("0 3 5\n1 0 4\n")
     for name in (TRAIN_FILE, TEST_FILE):
         (folder / "raw-yahoo" / name).write_text("1\t1\t5\n1\t2\t4\n2\t1\t4\n")
-    for name in ("big_matrix.csv", "small_matrix.csv"):
-        rows = "".join(f"{u},{v},{100 + u + v},{1.5 + v}\n" for u in range(3) for v in range(3))
-        (folder / "raw-kuairec" / name).write_text("user_id,video_id,timestamp,watch_ratio\n" + rows)
 
 
 def edit_json(file: Path, **changes: Any) -> None:

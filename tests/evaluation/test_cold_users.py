@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.cli.compare import print_comparison
 from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.ranking.reranker import parse_reranker
@@ -79,11 +78,3 @@ def test_warm_and_cold_users_stand_apart(data: Dataset) -> None:
     for group, users in {"cold": ["new", "newer"], "warm": ["u0", "u1", "u5"]}.items():
         mean = table.filter(pl.col("user_id").is_in(users))["ndcg@4"].mean()
         assert found.metrics[f"ndcg@4/{group}-users"] == pytest.approx(mean)
-
-
-def test_compare_shows_them_apart(data: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
-    found = dpaa.compare(data, {"ease": dpaa.fit(data, "ease"), "popular": dpaa.fit(data, "most-popular")}, k=4)
-    cold = [entry.metrics["ndcg@4/cold-users"] for entry in found.entries]
-    assert cold[0] == cold[1] > 0  # the same list
-    print_comparison(found)
-    assert "ndcg@4/cold-users" in capsys.readouterr().out

@@ -74,9 +74,6 @@ def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
         export(model, folder, "npz")
     export(model, folder, "npz", users=["u00001"], overwrite=True)
     assert json.loads((folder / "export.json").read_text())["users"] == 1
-    (tmp_path / "diary.txt").write_text("dear diary")
-    with pytest.raises(InputError, match="something else than an export"):
-        export(model, tmp_path, "npz", overwrite=True)
 
 
 def test_some_users_alone_and_titles_go_along(tmp_path: Path) -> None:

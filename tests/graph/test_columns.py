@@ -3,21 +3,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dpaa.errors import InputError
 from dpaa.graph.columns import split_columns
 from dpaa.graph.propagation import Columns, unit_sums
 from dpaa.training import distributed
-from tests.threads import ThreadGroup, in_threads
+from tests.threads import in_threads
 
 
 def random_rows(n: int, columns: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(n, columns, generator=torch.Generator().manual_seed(seed))
-
-
-def group(rank: int, count: int) -> ThreadGroup:
-    found = ThreadGroup.__new__(ThreadGroup)
-    found.rank, found.count = rank, count
-    return found
 
 
 @pytest.mark.parametrize(("size", "count"), [(64, 2), (256, 4), (50, 3)])
@@ -45,10 +38,3 @@ def test_sums_and_whole_rows_over_processes(size: int, count: int) -> None:
     assert seen == [True] * count
     if (size, count) != (50, 3):
         assert sent[0] == 7 * 4, "who holds an aligned block of columns sends one number a row"
-
-
-def test_too_few_columns_are_said_to_be_too_few() -> None:
-    with pytest.raises(
-        InputError, match="embedding_size 32 can be shared by at most 2 processes, 16 columns each, got 3"
-    ):
-        split_columns(32, group(0, 3))

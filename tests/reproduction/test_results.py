@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 from pathlib import Path
+
+import pytest
 
 from dpaa.reproduction._results import ResultStore, RunResult, Study
 
@@ -28,7 +30,7 @@ def store(folder: Path) -> ResultStore[RunResult]:
     return ResultStore(folder, "severity", RunResult)
 
 
-def test_packed_results_are_the_same_to_the_last_digit(tmp_path: Path) -> None:
+def test_packed_results_are_the_same_to_the_last_digit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = store(tmp_path)
     written = {f"dpaa-{seed}": result(seed) for seed in range(3)}
     written["dpaa-failed"] = result(9, metrics={}, details={"failed": "the loss became nan"})
@@ -39,7 +41,8 @@ def test_packed_results_are_the_same_to_the_last_digit(tmp_path: Path) -> None:
     tuned = Study(data="s=5", method="ips", fingerprint="f", settings={"l2": 1e-5}, valid=0.1, trials=2,
                   seconds=0.3, fixed={}, tuning={"space": "wide"}, tried=[{"curve": [0.1, 0.2]}])  # fmt: skip
     ResultStore(tmp_path, "tuned", Study).write("ips-1", tuned)
-    subprocess.run([sys.executable, PACK, tmp_path], check=True)
+    monkeypatch.setattr(sys, "argv", ["pack_results.py", str(tmp_path)])
+    runpy.run_path(str(PACK), run_name="__main__")
     assert sorted(file.name for file in tmp_path.rglob("*.*")) == ["severity.parquet", "tuned.parquet"]
     assert {key: one.read(key) for key in written} == loose
     assert ResultStore(tmp_path, "tuned", Study).read("ips-1") == tuned

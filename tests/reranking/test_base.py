@@ -47,6 +47,9 @@ def test_what_is_typed() -> None:
     assert parse_reranker("Dial") == Dial()
     assert parse_reranker(" None ") is None
     assert stored_reranker(None, "the run") is None
+    for text in ("none,kappa=3", "dial,kappa=1,kappa=2", "dial,kappa"):
+        with pytest.raises(InputError):
+            parse_reranker(text)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from unittest.mock import patch
 
 import polars as pl
 import pytest
-import torch
 
 import dpaa
 from dpaa.data.dataset import Dataset
@@ -75,13 +74,6 @@ def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
     assert any("1 users have no training item, or every item" in note for note in notes)
 
 
-def test_nothing_to_learn_from(tmp_path: Path) -> None:
-    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [5, 5]}), name="made")
-    with pytest.raises(InputError, match="no user has both a positive item and one to draw as a negative"):
-        fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {}))
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_more_memory_than_there_is_is_refused_in_one_sentence(
     small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,13 +94,6 @@ def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> 
     assert begun == {"kernel": "csr", "l2": 0.5} | EARLIER_DEFAULTS, "as a run that lacks them was trained"
     (tmp_path / "begun" / "config.json").write_text('{"method": "dpaa", "weighted_layers": "all"}')
     assert plan_training(tmp_path / "begun", None, {}, resume=True)[1]["first_layer_only"] == 0.0
-
-
-def test_a_device_that_is_not_there_is_refused(small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InputError, match="torch finds no CUDA device here; use device=cpu or device=auto"):
-        make_method(small_world, "lightgcn", {"device": "cuda"})
-    assert make_method(small_world, "lightgcn", {"device": "auto"}).graph.item_degree.device.type == "cpu"
 
 
 def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:

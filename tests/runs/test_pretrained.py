@@ -136,14 +136,7 @@ def test_resumed_in_any_epoch_the_bits_are_the_same(
         assert [line["pretrained_share"] for line in RunFolder(folder).history()] == shares
 
 
-def test_what_makes_no_sense(small_world: Dataset, tmp_path: Path, lightgcn: Path) -> None:
-    with pytest.raises(InputError, match="lightgcn with these hyperparameters uses no pre-trained model"):
-        fit(small_world, "lightgcn", pretrained=lightgcn, **SETTINGS)
-    fit_into(tmp_path / "popular", small_world, make_method(small_world, "most-popular", {}))
-    with pytest.raises(InputError, match="is a run of most-popular, which has no embeddings"):
-        fit(small_world, "dpaa", pretrained=tmp_path / "popular", **SETTINGS)
-    with pytest.raises(InputError, match="there is no run folder"):
-        fit(small_world, "dpaa", pretrained=tmp_path / "nowhere", **SETTINGS)
+def test_a_model_without_vectors_of_some_ids_is_refused(small_world: Dataset) -> None:
     part = {split: small_world.frame(split).head(50) for split in ("train", "valid", "test")}
     fewer = fit(Dataset.of(part, name="part", about={}), "lightgcn", **SETTINGS)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"the model has no vector for \d+ of \d+ ids of demo \(such as 'u\d+'\)"):

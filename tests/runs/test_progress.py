@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
-from dpaa.runs.fit import make_method
-from dpaa.runs.progress import watched_training
 from tests.conftest import TINY
 
 
@@ -27,18 +23,3 @@ def test_lines_after_the_first_epochs_and_the_last(small_world: Dataset, capsys:
 def test_nothing_is_shown_unless_wanted(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     dpaa.fit(small_world, "lightgcn", **TINY)
     assert capsys.readouterr() == ("", "")
-
-
-def test_notes_are_escaped_and_a_full_disk_ends_no_training(
-    small_world: Dataset, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    method = make_method(small_world, "ease", {})
-    callbacks = watched_training()
-    callbacks.on_start(method, ["an id \x1b[31m"])
-    assert capsys.readouterr().err == "note: an id \\x1b[31m\n"
-
-    def full(_text: str) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(sys.stderr, "write", full)
-    callbacks.say("lost")

@@ -48,8 +48,3 @@ def test_an_error_on_the_way_is_raised_as_it_is_and_leaves_the_old_file(tmp_path
 def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
     assert write_stream(iter([]), TABLE.schema, tmp_path / "none.parquet") == 0
     assert pl.read_parquet(tmp_path / "none.parquet").schema == TABLE.schema
-
-
-def test_other_endings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a table is written to .parquet or .csv or .tsv or .jsonl"):
-        check_target(tmp_path / "table.xlsx", overwrite=False)

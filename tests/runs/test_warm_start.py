@@ -146,8 +146,6 @@ def test_what_cannot_be_started_from(small_world: Dataset, before: Model) -> Non
     closed = dpaa.fit(small_world, "ease")
     with pytest.raises(InputError, match="is a run of ease, which has no trained vectors to start from"):
         dpaa.fit(small_world, "lightgcn", warm_start=closed)
-    with pytest.raises(InputError, match="vectors of 8 columns; set embedding_size=8"):
-        dpaa.fit(small_world, warm_start=before, embedding_size=16)
     strangers = Dataset.from_frame(pl.DataFrame({"user_id": ["a", "a", "b"], "item_id": ["x", "y", "x"]}))
     with pytest.raises(InputError, match="knows no user and no item of frame"):
         dpaa.fit(strangers, warm_start=before)
@@ -182,12 +180,8 @@ def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Data
         assert torch.equal(tensor, model.method.state()[name])
 
 
-def test_what_cannot_be_trained_further(small_world: Dataset, tmp_path: Path) -> None:
+def test_a_run_is_not_trained_further_on_another_dataset(small_world: Dataset, tmp_path: Path) -> None:
     train(tmp_path / "run", small_world, 3)
-    with pytest.raises(InputError, match="has been trained for 3 epochs already; set epochs above 3"):
-        train(tmp_path / "run", small_world, 2)
-    with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
-        train(tmp_path / "run", small_world, 9, layers=1)
     other = Dataset.of(
         {split: small_world.frame(split).head(300) for split in ("train", "valid", "test")},
         name="other",

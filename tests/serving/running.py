@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 
 PATIENCE = 120.0
+GET = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+POST = "POST /recommend HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 
 @dataclass
@@ -41,9 +44,15 @@ class Running:
         call = ["pgrep", "-P", str(self.process.pid), "-f", "spawn_main"]
         return [int(word) for word in subprocess.run(call, capture_output=True, check=False).stdout.split()]
 
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
+    def connected(self, seconds: float = 15) -> socket.socket:
+        address = urlsplit(self.url)
+        return socket.create_connection((address.hostname, address.port), timeout=seconds)
+
+
+def status(connection: socket.socket) -> int:
+    """Of the answer; 0 where the connection was closed without one."""
+    words = connection.recv(4096).split()
+    return int(words[1]) if words else 0
 
 
 @contextmanager
@@ -74,4 +83,4 @@ def wait_until(true: Any, seconds: float = PATIENCE) -> None:
     until = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < until, "nothing happened"
-        time.sleep(0.05)
+        time.sleep(0.2)

@@ -13,7 +13,7 @@ import pytest
 
 from dpaa.runs.model import load
 from tests.serving.made import drawn_model
-from tests.serving.running import Running, running, wait_until
+from tests.serving.running import GET, PATIENCE, POST, Running, running, status, wait_until
 
 pytestmark = pytest.mark.slow
 TOKEN = "0123456789abcdef0123"
@@ -50,7 +50,7 @@ def test_the_life_of_a_service(folders: Path, tmp_path: Path) -> None:
         exchange(run, folders / "two")
         replaces_a_killed_worker(service)
         workers = service.workers()
-        assert service.stop() == 0
+        answers_who_came_before_it_was_stopped(service)
     assert list(tmp_path.iterdir()) == []
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
 
@@ -63,7 +63,7 @@ def takes_another_run_without_dropping_a_request(service: Running, folders: Path
 
     def send_requests() -> None:
         with httpx2.Client(headers=KEY, timeout=30) as client:
-            while not stop.wait(0.01):
+            while not stop.wait(0.05):
                 answer = client.get(f"{service.url}/recommend/{USER}")
                 items = [row["id"] for row in answer.json()["items"]] if answer.status_code == 200 else answer.text
                 if items not in (one, two):
@@ -102,3 +102,26 @@ def replaces_a_killed_worker(service: Running) -> None:
     text = service.get("/metrics", headers=KEY).text
     served = next(line for line in text.splitlines() if 'route="recommend",status="200"' in line)
     assert float(served.split()[-1]) > 5, "counters of the dead ones are kept"
+
+
+def answers_who_came_before_it_was_stopped(service: Running) -> None:
+    with service.connected(PATIENCE) as busy:
+        body = b'{"users": ["u00000"]}'
+        head = f"{POST}Authorization: Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\n\r\n"
+        busy.sendall(head.encode())  # on its way until the body is there
+        wait_until(service.is_ready)
+        service.process.send_signal(signal.SIGTERM)
+
+        def stops() -> bool:
+            """Whether it refuses, or leaves who comes waiting."""
+            try:
+                with service.connected(1) as late:
+                    late.sendall(f"{GET}Connection: close\r\n\r\n".encode())
+                    return status(late) != 200
+            except (ConnectionError, TimeoutError):
+                return True
+
+        wait_until(stops)
+        busy.sendall(body)
+        assert status(busy) == 200
+        assert service.process.wait(PATIENCE) == 0

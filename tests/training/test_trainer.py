@@ -15,7 +15,7 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training._stopping import Progress
-from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
+from dpaa.training.checkpoint import CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer
 from tests.conftest import random_pairs
 
@@ -102,21 +102,6 @@ def test_validation_waits_for_its_steps_but_not_in_the_first_and_last_epoch() ->
     assert (found.epoch, found.step, found.value) == (4, 20, 0.3)
 
 
-def test_steps_of_patience_and_a_least_number_of_steps_keep_training_going() -> None:
-    falling = [1.0 - 0.01 * epoch for epoch in range(50)]
-
-    def epochs(**settings: object) -> int:
-        reports: list[EpochReport] = []
-        method = method_of(epochs=50, patience=2, **settings)
-        Trainer(method, validate=scripted(falling), on_epoch=reports.append).run()
-        return len(reports)
-
-    assert epochs() == 3  # the first is best, two follow
-    assert epochs(patience_steps=40) == 9  # 5 steps an epoch
-    assert epochs(minimum_steps=40) == 8
-    assert epochs(minimum_steps="auto", learning_rate=0.05) == 6  # 1.5 / 0.05 steps
-
-
 def test_same_seed_same_bits_whatever_the_threads() -> None:
     found = []
     for threads in (1, 2):
@@ -134,11 +119,7 @@ def hash_validate(method: LightGCN) -> dict[str, float]:
     return {"recall@20": float(method.user_embedding.abs().sum() % 1e-3)}
 
 
-CHANGING: dict[str, object] = {
-    "learning_rate_schedule": "inverse-sqrt",
-    "warmup_steps": 8,
-    "validation_steps": 8,
-}
+CHANGING: dict[str, object] = {"learning_rate_schedule": "inverse-sqrt", "warmup_steps": 8, "validation_steps": 8}
 """So that any step of the test's 30 is in the middle of something: another rate, an epoch without validation."""
 
 
@@ -179,20 +160,6 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     assert [replace(part, seconds=0.0) for part in parts] == [replace(one, seconds=0.0) for one in whole]
 
 
-def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path / "checkpoint")
-    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0, identity={"dataset": "a"}).run()
-    with pytest.raises(InputError, match="made with another dataset"):
-        Trainer(method_of(), checkpoints=folder, identity={"dataset": "b"}).run(folder.load())
-
-
-def test_a_loss_that_is_no_number_stops_with_the_remedy() -> None:
-    with pytest.raises(
-        InputError, match=r"the loss became (nan|inf) in epoch \d+ with learning_rate 1e\+30; train with a"
-    ):
-        Trainer(method_of(learning_rate=1e30)).run()
-
-
 def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
     Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
@@ -201,22 +168,6 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     checkpoint.tensors.pop("adam.mean")
     with pytest.raises(InputError, match=r"the checkpoint does not fit this training .*mean"):
         Trainer(method_of(), checkpoints=folder).run(checkpoint)
-
-
-def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = CheckpointFolder(tmp_path / "checkpoint")
-    folder.save(Checkpoint({"a": torch.ones(3)}, {"epoch": 1}))
-    before = folder.file.read_bytes()
-
-    def full(_tensors: object, file: Path, **__: object) -> None:
-        file.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("dpaa.training.checkpoint.save_file", full)
-    with pytest.raises(InputError, match=r"cannot write .*state.safetensors.*No space left on device.*make room"):
-        folder.save(Checkpoint({"a": torch.zeros(3)}, {"epoch": 2}))
-    assert folder.file.read_bytes() == before
-    assert [file.name for file in folder.folder.iterdir()] == ["state.safetensors"]
 
 
 # ---------------------------------------------------------------------- a loss that is a number and rises all the same

@@ -15,7 +15,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.methods.macr import REFERENCES
 from dpaa.tuning.benchmark import benchmark
-from tests.command import dpaa_ok, run_dpaa
+from tests.command import dpaa_ok
 
 QUICK = {"epochs": 2, "embedding_size": 4}
 
@@ -76,14 +76,3 @@ def test_a_terminal_of_80_columns_shows_the_table_whole(
     table = lines[: next(number for number, line in enumerate(lines) if line.startswith("look-ups:"))]
     assert max(map(len, table)) <= 80
     assert any(line.startswith("best of macr: ") for line in lines)
-
-
-def test_the_command(data: Dataset, tmp_path: Path) -> None:
-    data.write(tmp_path / "data")
-    call = ("benchmark", tmp_path / "data", "--methods", "most-popular,item-knn", "--trials", 2, "--seeds", 1)
-    said = dpaa_ok(*call, "--out", tmp_path / "b", "--metric", "ndcg")
-    assert "method 2 of 2: item-knn" in said.err
-    assert "ndcg@20" in said.out
-    found = json.loads(dpaa_ok(*call, "--out", tmp_path / "b", "--json").out)
-    assert found["kind"] == "benchmark"
-    assert run_dpaa("benchmark", tmp_path / "data", "--methods", "ease").code == 2
