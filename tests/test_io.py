@@ -19,7 +19,6 @@ from dpaa._io import (
     append_line,
     check_folder_name,
     check_within,
-    held,
     locked,
     own_folder,
     read_bytes,
@@ -215,13 +214,28 @@ def test_what_a_killed_process_left_is_swept_by_the_next(tmp_path: Path, monkeyp
     assert names(tmp_path) == ["a"]
 
 
+def test_a_folder_that_is_swept_cannot_be_taken_at_the_same_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new, refused = tmp_path / f"{files.STAGING}abcd1234", list[str]()
+    new.mkdir()  # another process has made it, and is about to lock it
+
+    def remove(folder: Path, **_: object) -> None:
+        with pytest.raises(InputError, match="in use"):
+            files._acquired(folder / files.HOLD, wait=False)
+        refused.append(folder.name)
+
+    monkeypatch.setattr(files.shutil, "rmtree", remove)
+    files.sweep(tmp_path)
+    assert refused == [new.name]
+
+
 # ---------------------------------------------------------------------- locks
 
 
 def test_a_lock_file_is_there_only_while_it_is_held(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()  # of a process that was killed
     with locked(tmp_path / ".lock"):
-        assert held(tmp_path / ".lock")
         with pytest.raises(InputError, match="is in use by another process"), locked(tmp_path / ".lock"):
             pass
     assert names(tmp_path) == []

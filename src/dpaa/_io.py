@@ -428,9 +428,11 @@ def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory
 
 def sweep(parent: Path, prefix: str = STAGING) -> None:
     """Remove the staging folders in a folder whose processes are gone."""
-    with suppress(OSError):
-        for left in parent.glob(f"{prefix}*"):
-            if is_staging(left, prefix) and not held(left / HOLD):
+    for left in parent.glob(f"{prefix}*"):
+        with suppress(OSError, InputError), ExitStack() as stack:  # gone by now, or in use
+            if is_staging(left, prefix):
+                # Held while it is removed: a process that has just made it waits, finds it gone and makes another.
+                stack.callback(os.close, _acquired(left / HOLD, wait=False))
                 shutil.rmtree(left, ignore_errors=True)
 
 
@@ -478,21 +480,6 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
 def lock_of(target: Path) -> Path:
     """The lock file of a folder that is written, beside it."""
     return target.parent / f".{target.name}.lock"
-
-
-def held(path: Path) -> bool:
-    """Whether a living process holds this lock file; one that does not exist is held by nobody."""
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(handle)
-    return False
 
 
 def _acquired(path: Path, wait: bool) -> int:
