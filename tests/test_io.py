@@ -235,9 +235,9 @@ def test_a_folder_that_is_swept_cannot_be_taken_at_the_same_moment(
 
 def test_a_lock_file_is_there_only_while_it_is_held(tmp_path: Path) -> None:
     (tmp_path / ".lock").touch()  # of a process that was killed
-    with locked(tmp_path / ".lock"):
-        with pytest.raises(InputError, match="is in use by another process"), locked(tmp_path / ".lock"):
-            pass
+    lock = tmp_path / ".lock"
+    with locked(lock), pytest.raises(InputError, match="is in use by another process"), locked(lock):
+        pass
     assert names(tmp_path) == []
 
 
