@@ -52,7 +52,7 @@ class FieldRow(BaseModel):
     published: dict[str, float] = {}
     """Metric → value; empty where nothing was published on this split."""
     remark: str = ""
-    """Why ours differs, where it does."""
+    """What to know of the row beside its numbers; shown below the table's heading."""
 
 
 class FieldResult(BaseModel):
@@ -142,6 +142,7 @@ def run_field(
     new results
     """
     splits: dict[str, tuple[Dataset, Dataset]] = {}
+    commit = _commit()  # of the code that is loaded: the checkout may move on while a row is trained
     for folder in (results.parent, work):
         own_folder(folder, REMEDY)
     for row in rows:
@@ -150,7 +151,7 @@ def run_field(
         if row.data not in splits:
             splits = {row.data: _read_split(benchmarks / row.data, row.data)}  # one at a time: they are large
         with locked(work / f".{_folder_name(row)}.turn", wait=True):
-            result = _measure(row, *splits[row.data], work, callbacks)
+            result = _measure(row, *splits[row.data], work, callbacks, commit)
             append_line(results, json_text(result.model_dump(), indent=None), REMEDY)
         yield result
 
@@ -168,7 +169,9 @@ def _folder_name(row: FieldRow) -> str:
     return f"{row.data}-{row.row}".lower().replace(" ", "-").replace("@", "-at-").replace("+", "p")
 
 
-def _measure(row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callbacks: Callbacks) -> FieldResult:
+def _measure(
+    row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callbacks: Callbacks, commit: str | None
+) -> FieldResult:
     folder, epoch, valid = work / _folder_name(row), None, None
     folder.mkdir(parents=True, exist_ok=True)
     values, seconds = dict(row.hyperparameters), {"choice": 0.0}
@@ -194,7 +197,7 @@ def _measure(row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callb
         processor_seconds={name: round(value, 1) for name, value in seconds.items()},
         memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         version=dpaa.__version__,
-        commit=_commit(),
+        commit=commit,
     )
 
 
@@ -260,6 +263,7 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
             )
         )
     about = ["Below: the published number and the difference.", count_in_words(rows, results)]
+    about += [f"{row.row} on {row.data}: {row.remark}." for row in rows if row.remark]
     missing = [f"{row.row} on {row.data} is not measured yet" for row in rows if (row.data, row.row) not in results]
     return Chapter("field", "The field's benchmark table", about, tables, missing=missing)
 
