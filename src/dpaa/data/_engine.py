@@ -26,7 +26,7 @@ from dpaa.errors import InputError, reason
 LEAST_MEMORY = 100_000_000
 """Bytes; with less DuckDB cannot even sort."""
 BUFFERS = 0.8
-"""Share of the memory for DuckDB's buffers, which its limit is about; what it takes besides comes to about the rest."""
+"""Share of the memory for DuckDB's buffers, which its limit is about; it takes more besides."""
 MACROS = """
 CREATE MACRO number(t) AS CAST(('0x' || substr(md5(t), 1, 16)) AS UBIGINT);
 CREATE MACRO fraction(t, half) AS
