@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from dpaa.graph.columns import split_columns
-from dpaa.graph.propagation import Columns, unit_sums
+from dpaa.graph.tiles import Columns, unit_sums
 from dpaa.training import distributed
 from tests.threads import in_threads
 

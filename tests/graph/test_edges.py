@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.edges import edge_cosines
-from dpaa.graph.propagation import TiledTable
+from dpaa.graph.tiles import TiledTable
 from tests.conftest import random_pairs
 
 

@@ -11,7 +11,9 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.kernels import KERNELS
-from dpaa.graph.propagation import TILE_COLUMNS, Propagation, Selection, TiledTable, Workers
+from dpaa.graph.propagation import Propagation, Selection
+from dpaa.graph.tiles import TiledTable, Workers
+from dpaa.methods._options import TILE_COLUMNS
 from tests.conftest import random_pairs
 from tests.graph import reference
 

@@ -11,8 +11,9 @@ from pydantic import Field, ValidationError
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
+from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import ClosedForm, attach, fitted, method
-from dpaa.methods.graph_method import EARLIER_DEFAULTS, with_earlier_defaults
+from dpaa.methods.graph_method import EARLIER_DEFAULTS
 
 
 class Parent(ClosedForm):

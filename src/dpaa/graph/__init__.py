@@ -6,7 +6,8 @@ from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.cooccurrence import KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.edges import edge_cosines
 from dpaa.graph.kernels import Adam, bag, top_k
-from dpaa.graph.propagation import Propagation, TiledTable
+from dpaa.graph.propagation import Propagation
+from dpaa.graph.tiles import TiledTable
 
 __all__ = ["Adam", "BipartiteGraph", "EdgeWeights", "KnownPairs", "Lists", "Propagation", "TiledTable", "bag"]
 __all__ += ["edge_cosines", "in_common", "row_blocks", "top_k"]

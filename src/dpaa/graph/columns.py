@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from dpaa.errors import InputError
-from dpaa.graph.propagation import UNIT, Columns, add_in_pairs
+from dpaa.graph.tiles import UNIT, Columns, add_in_pairs
 
 
 class Peers(Protocol):

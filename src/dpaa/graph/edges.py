@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.propagation import Columns, TiledTable, unit_sums
+from dpaa.graph.tiles import Columns, TiledTable, unit_sums
 
 EDGE_BLOCK = 16_384
 

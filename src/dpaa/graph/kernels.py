@@ -2,7 +2,7 @@
 
 `bag` is FBGEMM's `embedding_bag`, `csr` the BLAS library's CSR product (MKL on x86).  Both read int32 indices, work on
 each column alone and give zero for a node without neighbours.  Which is faster depends on processor and graph: a fixed
-rule (`propagation.default_kernel`) takes `bag` at 32 or (`wide-bag`) 64 columns, on a GPU `csr`.
+rule (`methods._options.default_kernel`) takes `bag` at 32 or (`wide-bag`) 64 columns, on a GPU `csr`.
 """
 
 from __future__ import annotations
@@ -138,17 +138,6 @@ class Adam:
         """
         parts = {"mean": self._mean, "square": self._square, "steps": self._steps}
         return {f"{part}.{index}": tensor for part, tensors in parts.items() for index, tensor in enumerate(tensors)}
-
-    @torch.no_grad()
-    def load_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what `state` returned.
-
-        Parameters
-        ----------
-        state : what `state` returned
-        """
-        for name, tensor in self.state().items():
-            tensor.copy_(state[name])
 
 
 def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

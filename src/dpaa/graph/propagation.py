@@ -9,225 +9,21 @@ whose other columns lie in other processes (`graph.columns`).
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
 from threading import Lock
-from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from dpaa.graph._layers import WholeLayers
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.kernels import KERNELS, Kernel, add_rows_, in_row_blocks
-
-TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
-"""Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
-SMALL_SIDE = 2048
-"""Users or items, whichever are fewer, whose rows stay in cache in wide tiles too."""
-
-DRAWN_ROWS = 1024
-
-UNIT = 16
-"""Columns that are summed at once, and the fewest that a process may hold."""
-
-T = TypeVar("T")
-
-
-class Columns:
-    """All columns of a table, in this process; `columns.SharedColumns` are a part of them.
-
-    A sum over columns is made of units of 16 columns, added in pairs, pairs of pairs and so on: a tree that does not
-    depend on which process holds which columns.
-    """
-
-    alone: bool = True
-    leads: bool = True
-    _levels = 64
-
-    def __init__(self, size: int) -> None:
-        self.size, self.own = size, slice(0, size)
-
-    @property
-    def width(self) -> int:
-        """Number of columns in this process."""
-        return int(self.own.stop - self.own.start)
-
-    def cut(self, whole: Tensor) -> Tensor:
-        """This process's columns of an (n, size) table; a view."""
-        return whole
-
-    def joined(self, parts: Sequence[Tensor]) -> Tensor:
-        """Add sums over this process's units as far as the tree allows: (few, …); one where it holds all columns."""
-        parts = add_in_pairs(parts, self._levels)
-        return torch.stack(parts) if len(parts) > 1 else parts[0][None]
-
-    def over_all(self, joined: Tensor) -> Tensor:
-        """Sum over all processes of what `joined` returned in each.  (…)."""
-        return joined[0]
-
-    def sum(self, parts: Sequence[Tensor]) -> Tensor:
-        """Sum over all columns, from the sums over each unit of this process."""
-        return self.over_all(self.joined(parts))
-
-    def whole(self, rows: Tensor) -> Tensor:
-        """Whole rows from this process's columns, differentiable.  (n, width) → (n, size)."""
-        return rows
-
-    def gathered(self, rows: Tensor) -> Tensor:
-        """The same without gradient."""
-        return rows
-
-    def to_leader(self, table: Tensor) -> Tensor:
-        """The whole table in the process that leads, from each process's columns; empty elsewhere."""
-        return table
-
-
-def add_in_pairs(parts: Sequence[Tensor], levels: int = 64) -> list[Tensor]:
-    """Add neighbours in pairs, so many times or until one is left."""
-    left = list(parts)
-    while len(left) > 1 and levels:
-        pairs = [one + other for one, other in zip(left[::2], left[1::2], strict=False)]
-        left, levels = pairs + left[2 * len(pairs) :], levels - 1
-    return left
-
-
-def unit_sums(products: Tensor) -> list[Tensor]:
-    """Sums over each unit of the columns.  (n, columns) → [(n,), …]."""
-    n, full = len(products), products.shape[1] // UNIT * UNIT
-    sums = list(products[:, :full].reshape(n, -1, UNIT).sum(dim=2).unbind(1)) if full else []
-    if full < products.shape[1] or not n * products.shape[1]:
-        sums.append(products[:, full:].sum(dim=1))
-    return sums
-
-
-@dataclass(frozen=True)
-class TiledTable:
-    """An (n, d) table stored as contiguous tiles of a few columns each."""
-
-    tiles: tuple[Tensor, ...]
-
-    @classmethod
-    def from_dense(cls, dense: Tensor, width: int) -> TiledTable:
-        """Cut a tensor into tiles.
-
-        Parameters
-        ----------
-        dense : (n, d), copied
-        width : most columns per tile
-
-        Returns
-        -------
-        the table
-        """
-        return cls(
-            tuple(tile.clone(memory_format=torch.contiguous_format) for tile in torch.split(dense, width, dim=1))
-        )
-
-    @classmethod
-    def normal(
-        cls, n: int, part: Columns, width: int, deviation: float, generator: torch.Generator, device: torch.device
-    ) -> TiledTable:
-        """Draw a table from a normal distribution, row by row.
-
-        Parameters
-        ----------
-        n : rows
-        part : columns that are kept; all are drawn, so that the numbers do not depend on the part
-        width : most columns per tile
-        deviation : standard deviation
-        generator, device : of torch
-
-        Returns
-        -------
-        the (n, columns) table
-        """
-        widths = [min(width, part.width - first) for first in range(0, part.width, width)]
-        table = cls(tuple(torch.empty(n, tile, device=device) for tile in widths))
-        # By blocks of rows, which draws the same; torch draws 16 at a time, so no block but one has fewer rows.
-        for first, last in itertools.pairwise([*range(0, max(n - 16, 1), DRAWN_ROWS), n]):
-            rows = part.cut(torch.empty(last - first, part.size).normal_(0.0, deviation, generator=generator))
-            for tile, columns in zip(table.tiles, table.columns, strict=True):
-                tile[first:last] = rows[:, columns]
-        return table
-
-    @cached_property
-    def columns(self) -> list[slice]:
-        """Where each tile's columns stand in a row of this table."""
-        ends = itertools.accumulate(tile.shape[1] for tile in self.tiles)
-        return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
-
-    def rows(self, nodes: Tensor | slice = slice(None)) -> Tensor:
-        """Copy whole rows.
-
-        Parameters
-        ----------
-        nodes : indices or a slice; default all
-
-        Returns
-        -------
-        (len(nodes), d)
-        """
-        if isinstance(nodes, slice):
-            return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
-        return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
-
-    def copy_(self, dense: Tensor) -> None:
-        """Overwrite the table.
-
-        Parameters
-        ----------
-        dense : (n, d) new content
-        """
-        for tile, columns in zip(self.tiles, self.columns, strict=True):
-            tile.copy_(dense[:, columns])
-
-
-def default_kernel(graph: BipartiteGraph, columns: int) -> str:
-    """The sparse product for a graph and a table of so many columns, by a fixed rule.
-
-    Wide tiles save 4 to 18% where one side has few nodes (290 to 1,410) and cost 2 to 28% where none has.  A table of
-    64 columns keeps two tiles: one for each of two threads.  On a GPU `embedding_bag` walks a bag in one thread per
-    column, a bag as long as the most popular item's, so it is `csr`.
-    """
-    if graph.edge_user.device.type == "cuda":
-        return "csr"
-    return "wide-bag" if min(graph.n_users, graph.n_items) <= SMALL_SIDE and columns >= 128 else "bag"
-
-
-def tile_width(kernel: str, columns: int, device: torch.device) -> int:
-    """Columns per tile of a table of so many."""
-    return max(columns, 1) if device.type == "cuda" else TILE_COLUMNS[kernel]
-
-
-class Workers:
-    """Threads that each take whole tiles.  No barrier inside a kernel, so a busy machine slows but never stalls them.
-
-    Where there are fewer tiles than threads, several take the rows of one tile's products.  Neither a tile's arithmetic
-    nor a row's depends on who does it: the number of workers changes no bit of the result.
-    """
-
-    def __init__(self, threads: int, n_tiles: int | None = None) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="tile") if threads > 1 else None
-        self._rows = threads // max(n_tiles or threads, 1)
-        self._row_pool = ThreadPoolExecutor(threads, thread_name_prefix="rows") if self._rows > 1 else None
-
-    def over_rows(self, multiply: Kernel) -> Kernel:
-        """A product that threads which no tile needs take part in."""
-        return multiply if self._row_pool is None else in_row_blocks(multiply, self._row_pool, self._rows)
-
-    def map(self, work: Callable[[int], T], n_tiles: int) -> list[T]:
-        """`[work(0), …, work(n_tiles − 1)]`, in parallel where there is more than one thread."""
-        if self._pool is None or n_tiles == 1:
-            return [work(tile) for tile in range(n_tiles)]
-        return list(self._pool.map(work, range(n_tiles)))
+from dpaa.graph.kernels import KERNELS, add_rows_
+from dpaa.graph.tiles import TiledTable, Workers
 
 
 @dataclass
-class Propagation:
+class Propagation(WholeLayers):
     """The linear map from the ego table to layers and read-out, with weights that may change between epochs.
 
     Parameters
@@ -270,22 +66,6 @@ class Propagation:
         self._values = [values[id(layer)] for layer in weights]
         self._transposed = [back[id(layer)] for layer in weights]
 
-    @torch.no_grad()
-    def hop(self, layer: int, table: TiledTable) -> TiledTable:
-        """Apply one layer to any table, `A_l x`, without the residual.
-
-        Parameters
-        ----------
-        layer : from 0
-        table : (n_nodes, d)
-
-        Returns
-        -------
-        (n_nodes, d)
-        """
-        values = self._values[layer]
-        return TiledTable(tuple(self.workers.map(lambda tile: self._hop(values, table.tiles[tile]), len(table.tiles))))
-
     def _hop(self, values: Tensor, tile: Tensor) -> Tensor:
         return self._multiply(self.graph.indptr, self.graph.neighbours, values, tile)
 
@@ -297,84 +77,6 @@ class Propagation:
             if self.residual:
                 layer.add_(ego, alpha=self.residual)
             yield layer
-
-    def layers(self, ego: TiledTable) -> Iterator[TiledTable]:
-        """Compute layers 0 … L one after the other, for callers that need more than the read-out.
-
-        Parameters
-        ----------
-        ego : (n_nodes, d) layer 0
-
-        Returns
-        -------
-        L + 1 tables
-        """
-        per_tile = [self._layers_of_tile(tile, self._values) for tile in ego.tiles]
-        for _ in range(self.n_layers + 1):
-            yield TiledTable(tuple(next(tile) for tile in per_tile))
-
-    def differentiable_layers(
-        self, table: Tensor, change: Callable[[Tensor], Tensor] = lambda layer: layer
-    ) -> Iterator[Tensor]:
-        """Compute layers 0 … L of a dense table, for automatic differentiation.
-
-        Parameters
-        ----------
-        table : (n_nodes, d) layer 0
-        change : applied to each layer after 0; default none
-
-        Returns
-        -------
-        L + 1 tensors, (n_nodes, d) each
-        """
-        layer = table
-        yield layer
-        for number in range(self.n_layers):
-            layer = self.differentiable_hop(number, layer)
-            layer = change(layer + self.residual * table if self.residual else layer)
-            yield layer
-
-    def differentiable_hop(self, layer: int, table: Tensor) -> Tensor:
-        """Apply one layer to a dense table, `A_l x`, without the residual.
-
-        Parameters
-        ----------
-        layer : from 0
-        table : (n_nodes, d)
-
-        Returns
-        -------
-        (n_nodes, d)
-        """
-        hop = partial(self._hop, self._values[layer]), partial(self._hop, self._transposed[layer])
-        return _DifferentiableHop.apply(table, *hop)  # type: ignore[no-any-return, no-untyped-call]
-
-    @torch.no_grad()
-    def dense_readout(self, ego: TiledTable) -> tuple[Tensor, Tensor]:
-        """Compute the read-out, the mean of the layers; no other table is held meanwhile.
-
-        Parameters
-        ----------
-        ego : (n_nodes, d) layer 0
-
-        Returns
-        -------
-        of users (n_users, d) and of items (n_items, d)
-        """
-        columns, n_users = ego.columns, self.graph.n_users
-        users = ego.tiles[0].new_empty(n_users, columns[-1].stop)
-        items = ego.tiles[0].new_empty(self.graph.n_items, columns[-1].stop)
-
-        def work(number: int) -> None:
-            layers = self._layers_of_tile(ego.tiles[number], self._values)
-            total = next(layers).clone()
-            for layer in layers:
-                total.add_(layer)
-            total.mul_(self.share)
-            users[:, columns[number]], items[:, columns[number]] = total[:n_users], total[n_users:]
-
-        self.workers.map(work, len(ego.tiles))
-        return users, items
 
     @torch.no_grad()
     def rows_of(self, ego: TiledTable, selection: Selection) -> tuple[Tensor, list[Tensor]]:
@@ -463,19 +165,6 @@ class Propagation:
                 torch.index_select(selection.index, 0, self.graph.neighbours, out=self._renumbered)
                 self._renumbered_for = selection
             return self._renumbered
-
-
-class _DifferentiableHop(torch.autograd.Function):
-    """`A x`, whose gradient is `Aᵀ g` with the same kernel."""
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, hop: Callable[[Tensor], Tensor], back: Callable[[Tensor], Tensor]) -> Tensor:
-        ctx.back = back
-        return hop(table)
-
-    @staticmethod
-    def backward(ctx: Any, by_layer: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.back(by_layer.contiguous()), None, None
 
 
 CUT_COST = 3

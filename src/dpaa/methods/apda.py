@@ -15,7 +15,7 @@ from torch.nn.functional import normalize, softplus
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.kernels import bag
-from dpaa.graph.propagation import TiledTable
+from dpaa.graph.tiles import TiledTable
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.tables import Batch

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
-from dpaa.graph.propagation import TiledTable
+from dpaa.graph.tiles import TiledTable
 from dpaa.methods._clusters import k_means
 from dpaa.methods.base import ChosenAfterwards, Validation, method
 from dpaa.methods.graph_method import GraphMethod

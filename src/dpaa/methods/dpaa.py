@@ -13,7 +13,7 @@ from torch import Tensor
 from dpaa.data.popularity import popularity_deciles
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.edges import edge_cosines
-from dpaa.graph.propagation import Columns, TiledTable, unit_sums
+from dpaa.graph.tiles import Columns, TiledTable, unit_sums
 from dpaa.methods.base import fitted, method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import Pretrained, UsesPretrained

@@ -3,102 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa._machine import lasting
-from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.propagation import WHOLE_FROM, TiledTable
-from dpaa.methods.base import Histories, Method, Vectors, fitted
+from dpaa.graph.propagation import WHOLE_FROM
+from dpaa.graph.tiles import TiledTable
+from dpaa.methods._options import EARLIER_DEFAULTS, PAPER_TRAINING, Compute
+from dpaa.methods._trained import TrainedMethod
+from dpaa.methods.base import fitted
 from dpaa.methods.samplers import TripleSampler
-from dpaa.methods.tables import Batch, Compute, Rows, Tables
+from dpaa.methods.tables import Batch, Rows, Tables
 
-EARLIER_DEFAULTS: dict[str, Any] = {
-    "learning_rate_schedule": "constant",
-    "warmup_steps": 0,
-    "patience_steps": 0,
-    "minimum_steps": 0,
-    "validation_steps": 1,
-}
-"""Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
-PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
-"""The usual protocol of LightGCN's descendants: a constant learning rate, the best epoch."""
-REMOVED: dict[str, tuple[object, ...]] = {
-    "error": ("squared",),
-    "known_negatives": ("keep",),
-    "message_weights": ("lightgcn",),
-    "negative_power": (0.0,),
-    "negatives": ("all", "popularity"),
-    "ranking": ("inner-product",),
-    "scores": ("sigmoid",),
-    "similarity": ("cosine",),
-    "validation_smoothing": (0.0,),
-}
-"""Hyperparameters of runs that methods no longer have, and the values that say what the method does now."""
-RENAMED: dict[str, tuple[str, dict[object, object]]] = {
-    "weighted_layers": ("first_layer_only", {"first": 1.0, "all": 0.0}),
-}
-"""Hyperparameters of runs that have another name now, and their values there."""
+__all__ = ["EARLIER_DEFAULTS", "PAPER_TRAINING", "GraphMethod", "WholeTable"]
 
 
-class GraphMethod(Method):
+class GraphMethod(TrainedMethod):
     """Embeddings propagated over the graph of interactions and trained in epochs; each hook has LightGCN's answer."""
 
-    embedding_size: int = Field(default=64, ge=1, le=65_536, description="columns of the embedding tables (D)")
-    layers: int = Field(default=3, ge=0, le=64, description="propagation layers (L); 0 is matrix factorisation")
-    learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam; of a schedule the largest")
-    learning_rate_schedule: Literal["inverse-sqrt", "constant"] = Field(
-        default="constant",
-        description="after the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays",
-    )
-    warmup_steps: int = Field(default=0, ge=0, description="steps in which the learning rate rises linearly from 0")
-    batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
-        default=2048,
-        description="triples per step; `auto` grows with the log (at most about 500 batches an epoch, never below "
-        "2,048)",
-    )
-    epochs: int = Field(default=1000, ge=1, description="maximum number of epochs")
-    patience: int = Field(default=50, ge=1, description="epochs without a better validation recall@20 before stopping")
-    patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = Field(
-        default="auto",
-        description="steps that must have passed without one as well; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
-    )
-    minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = Field(
-        default="auto",
-        description="steps before early stopping may end training; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
-    )
-    validation_steps: int = Field(
-        default=6, ge=1, description="steps between two validations at least, at ends of epochs"
-    )
-    l2: float = Field(default=1e-4, ge=0, description="weight of `½ ‖E‖²` on the batch's rows of layer 0")
-    sampler: Literal["user-uniform", "interaction"] = Field(
-        default="user-uniform",
-        description="`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction "
-        "once an epoch",
-    )
-    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="`auto` takes CUDA where torch finds it")
-    threads: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
-        default="auto",
-        description="threads that share tiles of columns and rows; `auto` = one per core; changes no bit of the result",
-    )
-    kernel: Literal["auto", "bag", "wide-bag", "csr"] = Field(
-        default="auto", description="sparse product: `bag`, `wide-bag` or `csr`; `auto` follows a fixed rule"
-    )
-
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-5, 1e-4, 1e-3)}
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "user_ego": ("users", "embedding_size"),
-        "item_ego": ("items", "embedding_size"),
-        "user_embedding": ("users", "embedding_size"),
-        "item_embedding": ("items", "embedding_size"),
-        "item_message": ("items", "embedding_size"),
-    }
     _whole_from: ClassVar[float] = WHOLE_FROM
     """Share of the nodes in a batch from which on whole tables are worked on."""
     _whole_table: ClassVar[bool] = False
@@ -111,16 +39,10 @@ class GraphMethod(Method):
     """Parts of `extra_state` that are tables cut into columns like layer 0, by the name before any dot."""
 
     tables: Tables = fitted()
-    user_embedding: Tensor = fitted()
-    """(n_users, d) read-out vectors; empty between validations."""
-    item_embedding: Tensor = fitted()
-    item_message: Tensor = fitted()
-    """(n_items, d) what an item contributes to a user unseen in training."""
     compute: Compute = fitted()
 
     def _attach(self, graph: BipartiteGraph) -> None:
         super()._attach(graph)
-        self.user_embedding = self.item_embedding = self.item_message = torch.empty(0)
         self.compute = Compute.of(graph, self)
 
     # ------------------------------------------------------------------ training data
@@ -158,20 +80,6 @@ class GraphMethod(Method):
         name → tensor; each becomes an attribute of that name
         """
         return {}
-
-    def generator(self, *stream: int) -> torch.Generator:
-        """Make a random generator that depends on the seed and the stream alone.
-
-        Parameters
-        ----------
-        stream : numbers that tell one use of randomness from another
-
-        Returns
-        -------
-        a generator on the graph's device
-        """
-        state = np.random.SeedSequence([self.seed, *stream, 0]).generate_state(1, np.uint64)[0]
-        return torch.Generator(self.graph.device).manual_seed(int(state >> np.uint64(1)))
 
     # ------------------------------------------------------------------ messages
 
@@ -245,89 +153,7 @@ class GraphMethod(Method):
         """
         return (self.l2 / len(batch)) * rows.half_squares(parts * len(batch))  # a triple's nodes come first
 
-    # ------------------------------------------------------------------ scores
-
-    def finish(self) -> None:
-        """Compute what `scorer` needs, once the best epoch is restored."""
-        self.tables.update_embeddings(with_messages=True)
-
-    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
-        """Read-out vectors."""
-        return self.readout_vectors(items, histories)
-
-    def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
-        """Return the read-out vectors of users and items.
-
-        Parameters
-        ----------
-        items : item indices; None = all
-        histories : users unseen in training, instead of the training users
-
-        Returns
-        -------
-        vectors whose inner products are the scores
-        """
-        table = self.item_embedding if items is None else self.item_embedding.index_select(0, items)
-        users = self.user_embedding if histories is None else self._fold_in(histories)
-        return Vectors(lambda index: users[index], table)
-
-    def item_vectors(self) -> Tensor:
-        """Read-out vectors of the items."""
-        return self.item_embedding
-
-    # ------------------------------------------------------------------ users unseen in training
-
-    def sent_layers(self) -> Iterator[TiledTable]:
-        """Compute what nodes send at layers 0 … L−1 (and hold at the end): the layers themselves.
-
-        Returns
-        -------
-        one (n_nodes, d) table after the other, L + 1 in all
-        """
-        return self.tables.propagation.layers(self.tables.ego)
-
-    def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """Compute a new user's own factor of a message's weight: `1/√d_u`.
-
-        Parameters
-        ----------
-        history_length : (users,) items per user
-
-        Returns
-        -------
-        (users,) factors
-        """
-        return history_length.clamp(min=1).rsqrt()
-
-    def _fold_in(self, histories: Histories) -> Tensor:
-        """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""
-        if self.layers == 0:
-            raise InputError("a model with layers=0 cannot score users unseen in training; train with layers >= 1")
-        pairs, device = histories.pairs, self.graph.device
-        users, items = (torch.from_numpy(part.astype(np.int64)).to(device) for part in (pairs.user, pairs.item))
-        length = torch.bincount(users, minlength=histories.n_users)
-        total = torch.zeros(len(length), self.item_message.shape[1], device=device)
-        total.index_add_(0, users, self.item_message[items])
-        return total * self.new_user_scale(length.float())[:, None]
-
     # ------------------------------------------------------------------ state
-
-    def extra_state(self) -> dict[str, Tensor]:
-        """Copy what training changes besides tables and parameters, for checkpoints and the best epoch.
-
-        Returns
-        -------
-        name → tensor
-        """
-        return {}
-
-    def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what `extra_state` returned.
-
-        Parameters
-        ----------
-        state : what `extra_state` returned
-        """
 
     def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
         """Restore what `state` returned; layer 0 is always copied, since it is kept in tiles."""
@@ -336,9 +162,6 @@ class GraphMethod(Method):
             dense = torch.cat([rest.pop("user_ego"), rest.pop("item_ego")]).to(self.graph.device)
             self.tables = Tables(self, TiledTable.from_dense(dense, self.compute.tile_columns))
         super().load_state(rest, copy)
-
-    def _attribute(self, name: str) -> str:
-        return f"tables.{name}" if name in ("user_ego", "item_ego") else super()._attribute(name)
 
 
 class WholeTable(GraphMethod):
@@ -361,26 +184,3 @@ class WholeTable(GraphMethod):
         """
         mean = torch.stack(list(self.tables.propagation.differentiable_layers(table))).mean(dim=0)
         return mean if nodes is None else mean.index_select(0, nodes)
-
-
-def with_earlier_defaults(kind: type[Method], values: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters of a run's file as the method has them now.
-
-    Parameters
-    ----------
-    kind : class of the method
-    values : hyperparameters of the file
-
-    Returns
-    -------
-    a new dict, completed by those that did not exist when it was written, without those that were removed since
-    """
-    if not issubclass(kind, GraphMethod):
-        return dict(values)
-    fields = kind.hyperparameters.model_fields
-    unweighted = values.get("message_weights") == "lightgcn"  # DPAA's, which simgcl and ngcf had, were without effect
-    kept = {n: v for n, v in values.items() if n in fields or not (unweighted or v in REMOVED.get(n, ()))}
-    for name, (now, meaning) in RENAMED.items():
-        if name in kept and now in fields and kept[name] in meaning:
-            kept[now] = meaning[kept.pop(name)]
-    return {**EARLIER_DEFAULTS, **kept}

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.graph.propagation import TiledTable
+from dpaa.graph.tiles import TiledTable
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.tables import Batch

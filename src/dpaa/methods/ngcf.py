@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import leaky_relu, normalize
 
-from dpaa.graph.propagation import TiledTable
+from dpaa.graph.tiles import TiledTable
 from dpaa.methods.base import Histories, Vectors, fitted, method
 from dpaa.methods.graph_method import WholeTable
 from dpaa.methods.tables import Batch

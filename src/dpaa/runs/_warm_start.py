@@ -24,10 +24,10 @@ from dpaa.data.ids import encode
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods._options import INITIAL_DEVIATION
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED, Pretrained
-from dpaa.methods.tables import INITIAL_DEVIATION
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.training.checkpoint import Start

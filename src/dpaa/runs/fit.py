@@ -19,8 +19,9 @@ from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import NO_CURVE, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
+from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
-from dpaa.methods.graph_method import GraphMethod, WholeTable, with_earlier_defaults
+from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.pretrained import PRETRAINED, Pretrained, UsesPretrained, needed_layers
 from dpaa.plugins import origin_of
 from dpaa.ranking.reranker import Reranker, stored_reranker

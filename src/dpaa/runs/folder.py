@@ -35,8 +35,9 @@ from dpaa.evaluation.dial_curve import DialCurve, active_kappa
 from dpaa.evaluation.evaluator import Evaluation, Protocol
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
+from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import Method, attach
-from dpaa.methods.graph_method import GraphMethod, with_earlier_defaults
+from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.training.checkpoint import CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted

@@ -24,7 +24,8 @@ from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.edges import edge_cosines
-from dpaa.graph.propagation import Propagation, TiledTable
+from dpaa.graph.propagation import Propagation
+from dpaa.graph.tiles import TiledTable
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED

@@ -1,4 +1,4 @@
-"""How far a training is, when to stop it, and which epoch to keep."""
+"""How far a training is, its learning rate there, when to stop it, and which epoch to keep."""
 
 from __future__ import annotations
 
@@ -17,6 +17,30 @@ With learning rates up to 0.1 no method has three epochs in a row above 3 times 
 """
 AUTO_DISTANCE = 1.5
 """`auto` is the number of steps in which Adam, at most the learning rate a step, can move a number by this much."""
+
+
+def learning_rate_at(step: int, method: GraphMethod) -> float:
+    """Compute the learning rate of a step, `learning_rate · min(step / w, √(w / step))` with w = `warmup_steps`.
+
+    Adam divides each gradient by its own size, so its first steps move every number by the whole learning rate,
+    however small or noisy its gradient: small first steps keep that noise out of the tables.  The fall afterwards
+    (that of "Attention is all you need") needs no end of training to be known; `constant` leaves it out.
+
+    Parameters
+    ----------
+    step : from 1
+    method : whose schedule it is
+
+    Returns
+    -------
+    the learning rate
+    """
+    warmup = max(method.warmup_steps, 1)
+    if step < warmup:
+        return method.learning_rate * step / warmup
+    if method.learning_rate_schedule == "constant":
+        return method.learning_rate
+    return method.learning_rate * math.sqrt(warmup / step)
 
 
 @dataclass

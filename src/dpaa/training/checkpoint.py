@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from dpaa._io import check_regular, own_folder, remove_folder, write_file
 from dpaa.errors import InputError, reason
+from dpaa.methods.tables import Tables
+from dpaa.training._stopping import Progress
+
+MOMENTS = ("mean", "square")
+"""Of Adam: tables like layer 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,3 +127,72 @@ class CheckpointFolder:
     def remove(self) -> None:
         """Remove the checkpoint of a training that has ended."""
         remove_folder(self.folder)
+
+
+def _is_cut(name: str, tables: Tables) -> bool:
+    """Whether a tensor of a checkpoint is a table whose columns may be in several processes."""
+    part, _, rest = name.partition(".")
+    return rest in MOMENTS if part == "adam" else tables.is_cut(rest)
+
+
+def whole_state(tables: Tables, best: dict[str, Tensor], adam: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Collect all columns of everything at rank 0: a checkpoint does not depend on the number of processes.
+
+    Parameters
+    ----------
+    tables : as they are now
+    best, adam : snapshot of the best epoch, and state of Adam
+
+    Returns
+    -------
+    tensors of a `Checkpoint`
+    """
+    parts = {"method": tables.snapshot(), "best": best, "adam": adam}
+    tensors = {f"{part}.{name}": tensor for part, state in parts.items() for name, tensor in state.items()}
+    return {n: tables.columns.to_leader(one) if _is_cut(n, tables) else one for n, one in tensors.items()}
+
+
+def resume(
+    checkpoint: Checkpoint, identity: dict[str, Any], tables: Tables, load_adam: Callable[[dict[str, Tensor]], None]
+) -> tuple[Progress, dict[str, Tensor]]:
+    """Restore tables and Adam's state.
+
+    Parameters
+    ----------
+    checkpoint : of the same training
+    identity : what this training was started with
+    tables : overwritten
+    load_adam : takes Adam's state
+
+    Returns
+    -------
+    how far the training was, and the snapshot of its best epoch
+
+    Raises
+    ------
+    InputError : if the checkpoint belongs to another training
+    """
+    for name in checkpoint.identity.keys() | identity.keys():
+        before, now = checkpoint.identity.get(name), identity.get(name)
+        if before != now:
+            raise InputError(
+                f"the checkpoint was made with another {name} ({before!r}, now {now!r}); resume with the same "
+                "command or train into a new folder"
+            )
+    parts: dict[str, dict[str, Tensor]] = {"method": {}, "best": {}, "adam": {}}
+    try:
+        at = TypeAdapter(Progress).validate_python(checkpoint.at)
+        for name, tensor in checkpoint.tensors.items():
+            part, _, rest = name.partition(".")
+            whole = tables.columns.alone or not _is_cut(name, tables)
+            parts[part][rest] = tensor if whole else tables.columns.cut(tensor).clone()
+        if at.best.epoch or at.epoch > tables.method.epochs:
+            tables.restore(parts["best"])  # as at the end: better refused now than then
+        tables.restore(parts["method"])
+        load_adam(parts["adam"])
+    except (KeyError, RuntimeError, TypeError, ValueError, ValidationError) as error:
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise InputError(
+            f"the checkpoint does not fit this training ({why}); remove the folder checkpoint to start afresh"
+        ) from None
+    return at, parts["best"]

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from dpaa._machine import computing, give_back_memory, lasting
@@ -26,8 +25,9 @@ from dpaa.training._stopping import (
     EarlyStopping,
     EpochReport,
     Progress,
+    learning_rate_at,
 )
-from dpaa.training.checkpoint import Checkpoint, CheckpointFolder, Start
+from dpaa.training.checkpoint import MOMENTS, Checkpoint, CheckpointFolder, Start, resume, whole_state
 
 __all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
 
@@ -36,35 +36,10 @@ MONITOR = "recall@20"
 CHECKPOINT_SECONDS = 30.0
 GIVE_BACK_SECONDS = 1.0
 """Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
-MOMENTS = ("mean", "square")
 
 
 class Interrupted(Exception):  # noqa: N818  # it is not an error: the user wanted it
     """Training was stopped on request and has left a checkpoint."""
-
-
-def learning_rate_at(step: int, method: GraphMethod) -> float:
-    """Compute the learning rate of a step, `learning_rate · min(step / w, √(w / step))` with w = `warmup_steps`.
-
-    Adam divides each gradient by its own size, so its first steps move every number by the whole learning rate,
-    however small or noisy its gradient: small first steps keep that noise out of the tables.  The fall afterwards
-    (that of "Attention is all you need") needs no end of training to be known; `constant` leaves it out.
-
-    Parameters
-    ----------
-    step : from 1
-    method : whose schedule it is
-
-    Returns
-    -------
-    the learning rate
-    """
-    warmup = max(method.warmup_steps, 1)
-    if step < warmup:
-        return method.learning_rate * step / warmup
-    if method.learning_rate_schedule == "constant":
-        return method.learning_rate
-    return method.learning_rate * math.sqrt(warmup / step)
 
 
 class TiledAdam(Adam):
@@ -274,47 +249,13 @@ class Trainer:
         due = stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds
         stop, save = self._agreed(stop, due and self.checkpoints is not None)
         if save:
-            tensors = self._state()
+            tensors = whole_state(self.method.tables, self._best, self._adam.state())
             if self.checkpoints:
                 self.checkpoints.save(Checkpoint(tensors, asdict(at), self.identity))
             self._saved_at = time.monotonic()
         if stop:
             raise Interrupted
 
-    def _is_cut(self, name: str) -> bool:
-        """Whether a tensor of a checkpoint is a table whose columns may be in several processes."""
-        part, _, rest = name.partition(".")
-        return rest in MOMENTS if part == "adam" else self.method.tables.is_cut(rest)
-
-    def _state(self) -> dict[str, Tensor]:
-        """All columns of everything at rank 0: a checkpoint does not depend on the number of processes."""
-        parts = {"method": self.method.tables.snapshot(), "best": self._best, "adam": self._adam.state()}
-        tensors = {f"{part}.{name}": tensor for part, state in parts.items() for name, tensor in state.items()}
-        return {name: self._columns.to_leader(one) if self._is_cut(name) else one for name, one in tensors.items()}
-
     def _resume(self, checkpoint: Checkpoint) -> Progress:
-        for name in checkpoint.identity.keys() | self.identity.keys():
-            before, now = checkpoint.identity.get(name), self.identity.get(name)
-            if before != now:
-                raise InputError(
-                    f"the checkpoint was made with another {name} ({before!r}, now {now!r}); resume with the same "
-                    "command or train into a new folder"
-                )
-        parts: dict[str, dict[str, Tensor]] = {"method": {}, "best": {}, "adam": {}}
-        try:
-            at = TypeAdapter(Progress).validate_python(checkpoint.at)
-            for name, tensor in checkpoint.tensors.items():
-                part, _, rest = name.partition(".")
-                own = tensor if self._columns.alone or not self._is_cut(name) else self._columns.cut(tensor).clone()
-                parts[part][rest] = own
-            self._best = parts["best"]
-            if at.best.epoch or at.epoch > self.method.epochs:
-                self.method.tables.restore(self._best)  # as at the end: better refused now than then
-            self.method.tables.restore(parts["method"])
-            self._adam.load_state(parts["adam"])
-        except (KeyError, RuntimeError, TypeError, ValueError, ValidationError) as error:
-            why = f"{type(error).__name__}: {error}".splitlines()[0]
-            raise InputError(
-                f"the checkpoint does not fit this training ({why}); remove the folder checkpoint to start afresh"
-            ) from None
+        at, self._best = resume(checkpoint, self.identity, self.method.tables, self._adam.load_state)
         return at
