@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-import torch
-
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
 _LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024  # the most that glibc accepts
 _LASTING_BYTES = 1024 * 1024
@@ -21,6 +19,8 @@ _NEVER_TRIM = 2**31 - 1
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Torch computes on one core; the number of threads is restored afterwards."""
+    import torch  # 200 MB, which preparing a log needs for itself
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,7 +1,7 @@
 """DuckDB, which reads and prepares logs within a memory limit, spilling to disk.
 
-The statements of `log.py` and `splits.py` are portable SQL; what differs between engines (`number`, `fraction`, the
-name of an aggregate) is defined here for DuckDB and in `spark.py` for Spark.
+The statements of `log.py` and `splits.py` are portable SQL; what differs between engines (`number` and
+`fraction`) is defined here for DuckDB and in `_spark.py` for Spark.
 """
 
 from __future__ import annotations
@@ -63,9 +63,6 @@ class Engine:
     folder : where temporary files of a log that may be large are made; None = small tables, in memory
     memory : bytes that may be taken, with a folder; None = half of the available memory
     """
-
-    first_by = "arg_min_null"
-    """The aggregate that gives a value of the row where another is least, empty values included."""
 
     def __init__(self, folder: Path | None = None, memory: int | None = None) -> None:
         if folder is None:

@@ -32,8 +32,6 @@ class SparkEngine(Engine):
     folder : where the parts of a result are written before they become one file
     """
 
-    first_by = "min_by"
-
     def __init__(self, folder: Path) -> None:
         try:
             from pyspark.sql import SparkSession

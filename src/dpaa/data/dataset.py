@@ -512,7 +512,11 @@ def _read_blocks(folder: Path, name: str, about: dict[str, Any], counted: bool) 
         index = np.empty(scan.select(pl.len()).collect().item(), dtype=np.int32)
         for start in range(0, len(index), ROWS_AT_ONCE):
             block = scan.select(column).slice(start, ROWS_AT_ONCE).collect()[column]
-            index[start : start + len(block)] = encode(block, ids)
+            if column == Column.USER:  # a user's pairs are neighbours: one look-up for all of them
+                runs = block.rle().struct.unnest()
+                index[start : start + len(block)] = np.repeat(encode(runs["value"], ids), runs["len"])
+            else:
+                index[start : start + len(block)] = encode(block, ids)
         return index
 
     pairs = [Pairs(indices(one, Column.USER, user_ids), indices(one, Column.ITEM, item_ids)) for one in scans.values()]

@@ -178,27 +178,22 @@ def define_pairs(engine: Engine, values: Values, source: str, keep_duplicates: b
     -------
     columns of the table
     """
-    timed, rated = Column.TIMESTAMP in values.columns, Column.RATING in values.columns
-    rows, counts = "log", "count(*)"
-    if timed and rated:
-        rows = (
-            "(SELECT user_id, item_id, timestamp, min(rating) AS rating, count(*) AS n "
-            "FROM log GROUP BY user_id, item_id, timestamp) AS moments"
-        )
-        counts = "sum(n)"
-    selected = ["user_id", "item_id"]
-    if rated:
-        first = f"CASE WHEN min(timestamp) IS NULL THEN min(rating) ELSE {engine.first_by}(rating, timestamp) END"
-        selected.append(f"{first if timed else 'min(rating)'} AS rating")
-    if timed:
-        selected.append("min(timestamp) AS timestamp")
-    if keep_duplicates:
-        selected.append(f"CAST({counts} AS INTEGER) AS count")
-    engine.define("pairs", f"SELECT {', '.join(selected)} FROM {rows} GROUP BY user_id, item_id")
+    columns = [*values.columns, *([Column.COUNT] if keep_duplicates else [])]
+    if Column.TIMESTAMP in values.columns and Column.RATING in values.columns:
+        pair = "PARTITION BY user_id, item_id"
+        number = f"row_number() OVER ({pair} ORDER BY timestamp NULLS LAST, rating NULLS LAST) AS ordinal"
+        number += f", CAST(count(*) OVER ({pair}) AS INTEGER) AS count" if keep_duplicates else ""
+        query = f"SELECT {', '.join(columns)} FROM (SELECT *, {number} FROM log) AS numbered WHERE ordinal = 1"
+    else:
+        values_of = {one: f"min({one}) AS {one}" for one in (Column.RATING, Column.TIMESTAMP)}
+        values_of[Column.COUNT] = "CAST(count(*) AS INTEGER) AS count"
+        selected = ", ".join(values_of.get(column, column) for column in columns)
+        query = f"SELECT {selected} FROM log GROUP BY user_id, item_id"
+    engine.define("pairs", query)
     if repeated := values.rows - int(engine.row("SELECT count(*) FROM pairs")[0]):
         effect = "all are counted" if keep_duplicates else "each counts once; pass --keep-duplicates to count them all"
         values.notes.append(f"{source} has {counted(repeated, 'duplicate pair', 'duplicate pairs')}; {effect}")
-    return [*values.columns, *([Column.COUNT] if keep_duplicates else [])]
+    return columns
 
 
 def read_log(

@@ -65,7 +65,12 @@ class Pairs:
         -------
         `pairs`, `users` and `items`
         """
-        return {"pairs": len(self), "users": pl.Series(self.user).n_unique(), "items": pl.Series(self.item).n_unique()}
+        distinct = {}
+        for key, index in (("users", self.user), ("items", self.item)):
+            seen = np.zeros(int(index.max(initial=-1)) + 1, dtype=bool)  # a hash set of the indices would be larger
+            seen[index] = True
+            distinct[key] = int(seen.sum())
+        return {"pairs": len(self), **distinct}
 
     def indptr(self, n_users: int) -> npt.NDArray[np.int64]:
         """Compute where each user's items begin in `item`.
