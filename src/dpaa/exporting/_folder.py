@@ -10,8 +10,7 @@ import polars as pl
 import dpaa
 from dpaa._io import as_json, check_folder_name, resolve_path, whole_folder, write_into
 from dpaa.errors import InputError
-from dpaa.exporting._targets import asset, find_target, write_blocks
-from dpaa.exporting._vectors import ExportedVectors
+from dpaa.exporting._targets import ExportedVectors, asset, find_target, write_blocks
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import Model
 from dpaa.runs.stream import REMEDY
