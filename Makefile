@@ -49,6 +49,8 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+test test-fast: export OMP_NUM_THREADS := 1  # two test processes share two cores; teams of threads wait for each other
+
 test: check
 	$(BIN)/pytest $(TWO) --cov --cov-report=term:skip-covered
 

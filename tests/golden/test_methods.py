@@ -285,7 +285,9 @@ def test_ubpr_as_its_authors_have_it() -> None:
     check("ubpr", made, Batch(users, positive, torch.tensor(golden("ubpr")["others"])))
 
 
-def test_resn_as_its_authors_have_it() -> None:
+@pytest.mark.parametrize("cells", [1 << 20, 1])
+def test_resn_as_its_authors_have_it(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.methods.resn.BLOCK_CELLS", cells)  # predictions in one block, and a user at a time
     found, (users, positive, negative) = golden("resn"), triples()
     distinct, table = torch.unique(users), torch.tensor(golden("inputs")["table"])
     assert_same(principal_energy(table[distinct], table[N_USERS:]), found["regloss"])
