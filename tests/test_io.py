@@ -230,6 +230,21 @@ def test_a_folder_that_is_swept_cannot_be_taken_at_the_same_moment(
     assert refused == [new.name]
 
 
+def test_a_folder_that_was_swept_before_it_was_locked_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    acquired, made = files._acquired, list[Path]()
+
+    def swept_at_first(file: Path, wait: bool) -> int:
+        made.append(file.parent)
+        if len(made) == 1:
+            raise FileNotFoundError
+        return acquired(file, wait)
+
+    monkeypatch.setattr(files, "_acquired", swept_at_first)
+    with temporary_folder("dpaa-here-") as kept:  # no ResourceWarning, which would be an error here
+        assert [folder.exists() for folder in made] == [False, True]
+        assert Path(kept) == made[1]
+
+
 # ---------------------------------------------------------------------- locks
 
 

@@ -424,6 +424,7 @@ def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory
         folder = tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True)
         with suppress(FileNotFoundError):  # swept in the moment before it was locked
             return folder, _acquired(Path(folder.name) / HOLD, wait=True)
+        folder.cleanup()
 
 
 def sweep(parent: Path, prefix: str = STAGING) -> None:
