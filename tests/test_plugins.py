@@ -125,20 +125,33 @@ def test_a_run_keeps_its_reranker(told: tuple[Path, dict[str, str]]) -> None:
     assert pl.read_parquet(runs / "slots.parquet").equals(pl.read_parquet(runs / "same.parquet"))
 
 
-def test_a_run_of_a_package_that_is_not_installed_needs_its_class_named(
+def test_a_broken_plugin_and_one_that_is_not_installed(
     runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Runs of the absent one need their class named; the broken one is told and hurts nobody else."""
+    about = tmp_path / "broken-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[dpaa.methods]\nbroken = nowhere.to_be:Found\n")
     place, run = "dpaa_example.direct_au:DirectAU", tmp_path / "run"
     with monkeypatch.context() as patch:
         patch.syspath_prepend(PLUGIN)
         dpaa_ok("train", runs / "data", "--method", place, *QUICK, "--out", run)
-    *refused, said = in_a_new_process(
+    broken, known, *refused, said = in_a_new_process(
+        ("methods", "broken"),
+        ("methods", "--json"),
         ("evaluate", runs / "noisy-views"),
         ("recommend", runs / "ease-slots"),
         ("recommend", run),
         ("--plugin", place, "recommend", run),
         cwd=PLUGIN,
+        site=tmp_path,
     )
+    sentence = "the plug-in nowhere.to_be:Found cannot be imported"
+    assert broken.code == 2
+    assert sentence in broken.err
+    assert "lightgcn" in known.out
+    assert sentence in known.out
     assert [one.code for one in refused] == [2, 2, 2]
     for one in refused[:2]:
         assert "of package dpaa-example, which is not installed as a plug-in here; install it, or name" in one.err
@@ -161,19 +174,6 @@ def test_what_a_file_names_is_never_imported(runs: Path, tmp_path: Path, monkeyp
     assert refused.code == 2
     assert "has a table or a class" in refused.err
     assert not (tmp_path / "sprung").exists()
-
-
-def test_a_broken_plugin_is_told_and_hurts_nobody_else(tmp_path: Path) -> None:
-    about = tmp_path / "broken-1.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[dpaa.methods]\nbroken = nowhere.to_be:Found\n")
-    one, all_ = in_a_new_process(("methods", "broken"), ("methods", "--json"), site=tmp_path)
-    sentence = "the plug-in nowhere.to_be:Found cannot be imported"
-    assert one.code == 2
-    assert sentence in one.err
-    assert "lightgcn" in all_.out
-    assert sentence in all_.out
 
 
 def test_a_name_is_taken_once() -> None:

@@ -76,9 +76,10 @@ def binaries(wheel: Path, tmp_path: Path) -> Path:
     anew would take a minute and a gigabyte.
     """
     environment = tmp_path / "venv"
-    call(sys.executable, "-m", "venv", environment, cwd=tmp_path)
+    call(sys.executable, "-m", "venv", "--without-pip", environment, cwd=tmp_path)
     python = environment / "bin" / "python"
-    call(python, "-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--no-index", wheel, cwd=tmp_path)
+    install = ("install", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile")
+    call(sys.executable, "-m", "pip", "--python", python, *install, wheel, cwd=tmp_path)
     site = Path(call(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=tmp_path).strip())
     packages = [path for path in sys.path if path.endswith("site-packages")]
     (site / "requirements.pth").write_text("\n".join([*packages, "import hidden"]))

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import httpx2
@@ -19,6 +20,9 @@ pytestmark = pytest.mark.slow
 TOKEN = "0123456789abcdef0123"
 KEY = {"Authorization": f"Bearer {TOKEN}"}
 USER = "u00003"
+LARGE = 100_000
+"""Bytes of a head that is refused."""
+CHUNKED = f"{POST}Authorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -41,10 +45,12 @@ def exchange(run: Path, other: Path) -> None:
 
 
 def test_the_life_of_a_service(folders: Path, tmp_path: Path) -> None:
-    """In one go, since every start loads torch: reload under load, a bad run, a killed worker, a peaceful end."""
+    """In one go, since every start loads torch: bad connections, reload under load, a bad run, a killed worker, an end."""
     run = folders / "served"
     with running(run, DPAA_SERVE_TOKEN=TOKEN, TMPDIR=str(tmp_path)) as service:
         assert [oct(one.stat().st_mode)[-3:] for one in tmp_path.iterdir()] == ["700"]
+        refuses_what_is_too_large_or_no_request(service)
+        closes_a_silent_connection(service)
         takes_another_run_without_dropping_a_request(service, folders)
         stays_with_the_old_run_where_the_new_one_is_bad(service, run)
         exchange(run, folders / "two")
@@ -53,6 +59,25 @@ def test_the_life_of_a_service(folders: Path, tmp_path: Path) -> None:
         answers_who_came_before_it_was_stopped(service)
     assert list(tmp_path.iterdir()) == []
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def refuses_what_is_too_large_or_no_request(service: Running) -> None:
+    """Nobody has shown a token yet where this happens."""
+    for sent, statuses in (
+        (f"{GET}X-Large: {LARGE * 'x'}\r\n\r\n", (431,)),
+        (GET + "".join(f"X-{n}: {n}\r\n" for n in range(LARGE // 10)) + "\r\n", (431,)),
+        (f"{GET}X-Endless: {LARGE * 'x'}", (0, 431)),
+        (CHUNKED + "X-Trailer: x\r\n" * (LARGE // 5), (0, 400, 431)),
+        ("this is not HTTP\r\n\r\n", (400,)),
+    ):
+        with service.connected() as one, suppress(ConnectionError):  # it need not read the whole
+            one.sendall(sent.encode())
+            assert status(one) in statuses, sent[:200]
+
+
+def closes_a_silent_connection(service: Running) -> None:
+    with service.connected() as one:
+        assert status(one) == 0
 
 
 def takes_another_run_without_dropping_a_request(service: Running, folders: Path) -> None:
