@@ -34,7 +34,7 @@ SLOW = (
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 
 
-UNCOUNTED = ("contract",)
+UNCOUNTED = ("contract", "golden", "test_docs.py", "test_chores.py", "test_benchmarks.py", "test_examples.py")
 """Tests during which coverage is not counted, as in those of Hypothesis: they repeat at length what others show by an
 example, and counting would double their time."""
 

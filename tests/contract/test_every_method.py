@@ -34,7 +34,7 @@ trained_methods = pytest.mark.parametrize("name", TRAINED)
 
 
 GENTLE = {"sgl": {"contrast_weight": 0.01}, "ultragcn": {"negative_weight": 1.0}}
-"""Who keeps nodes apart does so gently: on a checkerboard the first epoch is kept, since on validation all are alike."""
+"""Who keeps nodes apart does so gently: on a checkerboard the first epoch is kept, for on validation all are alike."""
 
 
 def quick(name: str) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def test_resume_with_another_number_of_processes(name: str, first: int, data: Da
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_torchrun_that_is_stopped_resumes_to_the_same_bytes(data: Dataset, tmp_path: Path) -> None:
-    """Real processes, started by torchrun: all are interrupted, one is killed, and a single process finishes the run."""
+    """Real processes, started by torchrun: all are interrupted, then one is killed; a single one finishes the run."""
     place, run = tmp_path / "data", tmp_path / "stopped"
     replace(data, randomised=None).write(place)
     wanted = [word for name in ("embedding_size=64", "layers=1", "batch_size=64") for word in ("--set", name)]
