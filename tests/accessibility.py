@@ -1,7 +1,5 @@
 """What axe finds on a page that a browser shows; nothing is loaded from anywhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe

@@ -1,7 +1,5 @@
 """A headless Chromium for the tests of pages, without network but for this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -26,7 +24,7 @@ settings.load_profile("dpaa")
 SLOW = (
     *("cli", "contract", "errors", "report", "reproduction", "runs", "training", "tuning", "trace/test_run.py"),
     *("debiasing/test_debias.py", "debiasing/test_models.py"),
-    *("data/test_hostile_files.py", "data/test_parquet.py", "exporting/test_exports.py", "serving"),
+    *("data/test_parquet.py", "exporting/test_exports.py", "serving"),
     *("comparison/test_training_budget.py", "comparison/test_level_and_power.py"),
     *("test_plugins.py", "test_own_method.py", "test_wheel.py", "test_documented_edges.py"),
     *("test_benchmarks.py", "test_chores.py", "test_docs.py", "test_examples.py"),

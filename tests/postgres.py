@@ -3,8 +3,6 @@
 A server will not run as root: where the tests do, it is started as another user.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import pwd

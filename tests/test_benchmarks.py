@@ -1,7 +1,5 @@
 """`make bench` uses what lies inside of the trainer: every table is made once, on small graphs."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks import __main__ as bench
 from benchmarks import graphs

@@ -1,7 +1,5 @@
 """Thirty chores, each one command or three lines of Python, on a log like MovieLens and on Coat."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from pathlib import Path

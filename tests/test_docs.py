@@ -1,7 +1,5 @@
 """The documentation: the site builds without a warning, its links lead somewhere, and what can be pasted works."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

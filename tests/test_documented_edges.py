@@ -1,7 +1,5 @@
 """The examples of docs/edges.md that can run here do."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import warnings

@@ -1,7 +1,5 @@
 """What the pages for developers name is there: symbols of docs/notation.md, files of docs/architecture.md."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

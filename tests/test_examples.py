@@ -1,7 +1,5 @@
 """What examples/ shows does what it says."""
 
-from __future__ import annotations
-
 import contextlib
 import runpy
 import shlex

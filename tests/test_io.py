@@ -1,7 +1,5 @@
 """Files: whole or not at all, never through a planted link, never more than allowed; locks and staging folders."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A method in a file of the user's own: five lines of `loss`, then everything that a built-in method can do."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Methods and re-rankers from outside: installed as a plug-in, or named in the call; never because a file says so."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The files around the package agree with one another: workflows, Makefile, metadata, containers, release notes."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

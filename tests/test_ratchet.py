@@ -3,8 +3,6 @@
 `tests/ratchet.json` has, for every quantity, the highest value allowed and, where it was raised, why.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import inspect

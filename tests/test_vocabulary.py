@@ -1,7 +1,5 @@
 """Help, messages, docstrings and documents use the words of the field, not those that they replaced."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel alone: built, installed into a new environment, used without extras from another folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Processes of one training, played by threads: quick to start, and everything they send can be counted."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from queue import Queue

@@ -1,7 +1,5 @@
 """What the tests of audits share: a log and lists worked out by hand, random logs, and audits made comparable."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

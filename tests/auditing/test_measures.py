@@ -1,7 +1,5 @@
 """The numbers of an audit: worked out by hand, against a slow twin, and laws."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`dpaa audit` as a user meets it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

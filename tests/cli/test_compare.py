@@ -1,7 +1,5 @@
 """`dpaa compare` as a user types it."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

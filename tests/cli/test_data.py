@@ -1,7 +1,5 @@
 """`dpaa data`: what is printed, and what is written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

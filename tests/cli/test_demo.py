@@ -1,7 +1,5 @@
 """`dpaa demo`: the walk in one call."""
 
-from __future__ import annotations
-
 import csv
 import json
 from importlib import import_module

@@ -1,7 +1,5 @@
 """`dpaa evaluate`: of a run, and of anybody's recommendations."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

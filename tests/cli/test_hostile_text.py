@@ -1,7 +1,5 @@
 """Paths, names, ids and numbers that ended in tracebacks or acted on a terminal: each is text, or one sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Ctrl-C in the middle of a library ends a command as anywhere else: one word, exit code 130."""
 
-from __future__ import annotations
-
 import signal
 
 import polars as pl

@@ -1,7 +1,5 @@
 """Titles and attributes of items, from a file to all that people see; a stranger's titles are text and no more."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`dpaa report`: the page, its files and what it says."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/how-to/tomorrow.md can be pasted: the first evening and two nights after it."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

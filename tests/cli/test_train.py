@@ -1,7 +1,5 @@
 """`dpaa train`: where settings come from, and what a signal leaves behind."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

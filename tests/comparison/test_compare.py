@@ -1,7 +1,5 @@
 """Comparisons of lists: numbers against the evaluator's, verdicts, exposure and examples by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run folders and files become entries: which runs belong together, what they are called, what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A slice of the grid of scripts/compare_level_and_power.py: level, power, and interval against p."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

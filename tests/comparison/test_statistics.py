@@ -1,7 +1,5 @@
 """Intervals and tests: against loops, against hand-worked cases, and do they keep their level?"""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The comparison as a table: marks and bold by the verdicts, every number in the CSV, nothing of a name acts."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

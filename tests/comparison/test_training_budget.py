@@ -1,7 +1,5 @@
 """Unequal training budgets: said where a fair reader would ask, and nowhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 from dpaa.comparison import TrainingBudget, budget_warnings

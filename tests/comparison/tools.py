@@ -1,7 +1,5 @@
 """What the tests of comparisons share: lists of a given quality, and entries made of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

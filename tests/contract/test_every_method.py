@@ -1,7 +1,5 @@
 """What every method in METHODS keeps, unasked: a new one is met here the day it joins the list."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Refusals that cost no memory."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Appending: what is there stays, what is new joins by the dataset's own rules."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

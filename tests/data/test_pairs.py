@@ -1,7 +1,5 @@
 """Pairs, notes about unusual ones, and which items are popular."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

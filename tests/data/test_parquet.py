@@ -1,7 +1,6 @@
 """Untrusted Parquet files: bombs and lies are refused before they are read, sound files pass."""
 
-from __future__ import annotations
-
+import os
 import struct
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from dpaa.data.inputs import open_table
 from dpaa.data.log import read_log
 from dpaa.data.parquet import BYTES_PER_VALUE, parquet_schema, read_parquet
 from dpaa.errors import InputError
+from tests.command import run_dpaa
 from tests.data.little_memory import little_memory
 
 
@@ -82,3 +82,39 @@ def test_more_rows_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 2 * 1000 * BYTES_PER_VALUE - 1)
     with pytest.raises(InputError, match="claims 1,000 rows, more than the available memory"):
         read_parquet(file, ["user", "item"])
+
+
+# ---------------------------------------------------------------------- the commands with files made to break a reader
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("data", "log", "BAD.csv", "--out", "made"),
+        ("data", "log", "BAD.parquet", "--out", "made"),
+        ("data", "splits", "--train", "log.csv", "--candidates", "BAD.txt", "--out", "made"),
+        ("audit", "BAD.csv"),
+        ("train", "data", "--config", "BAD.toml", "--out", "made"),
+        ("data", "describe", "spoilt"),
+    ],
+    ids=lambda words: " ".join(words[:4]),
+)
+def test_pipes_and_devices_neither_hang_nor_fill_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text("user,item\n1,2\n2,3\n")
+    said = run_dpaa("data", "log", "log.csv", "--split", "random", "--out", "data")
+    assert said.code == 0, said.err
+    said = run_dpaa("data", "log", "log.csv", "--out", "spoilt")
+    Path("spoilt/dataset.json").unlink()
+    bad = [word for word in words if word.startswith("BAD")] or ["spoilt/dataset.json"]
+    if kind == "pipe":
+        os.mkfifo(bad[0])
+    else:
+        Path(bad[0]).symlink_to("/dev/zero")
+    said = run_dpaa(*words)
+    assert said.code == 2
+    assert "is a pipe or device" in said.err or "is not a prepared dataset" in said.err
+    assert not Path("made").exists()

@@ -1,7 +1,5 @@
 """Preparing: in memory and to a folder alike, within a memory limit, by DuckDB and by Spark."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reading logs: every format says the same, every mistake gets its sentence, rows with faults can be left out."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

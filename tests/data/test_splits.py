@@ -1,7 +1,5 @@
 """Splits: every pair in one of them, nothing lost, the promised sizes, the pairs of earlier versions."""
 
-from __future__ import annotations
-
 import hashlib
 from itertools import pairwise
 from pathlib import Path

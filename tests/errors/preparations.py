@@ -1,7 +1,5 @@
 """What is prepared before a mistake of docs/errors.md is made: files of a user's, and things that were spoiled."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

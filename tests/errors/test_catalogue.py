@@ -1,7 +1,5 @@
 """Every mistake of docs/errors.md ends with exit code 2 and the sentence beside it, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Garbage for every reader: it works or it is an InputError, never anything else."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import shutil

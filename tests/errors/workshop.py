@@ -1,7 +1,5 @@
 """What users do something wrong with (a small log, a dataset, two runs), and tools to spoil it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """How far the lists of an export are the model's own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpaa.runs.model import Model

@@ -1,7 +1,5 @@
 """Every export, asked the way its own folder shows, against `Model.recommend` at several κ."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

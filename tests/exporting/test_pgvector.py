@@ -1,7 +1,5 @@
 """The tables loaded into a real PostgreSQL with pgvector, and asked by the function they bring."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator

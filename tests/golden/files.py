@@ -1,7 +1,5 @@
 """Arrays made once by code that others wrote: each file says by which, and by how much we may differ."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Losses, gradients and scores equal those of public implementations, run once on the same small inputs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists equal those of public re-rankers, run once over the same scores and histories."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

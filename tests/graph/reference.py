@@ -1,7 +1,5 @@
 """The definition of right: dense, float64, one loop per idea.  Tests hold every fast kernel against these."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every fast kernel against its slow twin."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

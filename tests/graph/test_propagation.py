@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -10,12 +8,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph.columns import split_columns
 from dpaa.graph.kernels import KERNELS
 from dpaa.graph.propagation import Propagation, Selection
-from dpaa.graph.tiles import TiledTable, Workers
+from dpaa.graph.tiles import Columns, TiledTable, Workers, unit_sums
 from dpaa.methods._options import TILE_COLUMNS
+from dpaa.training import distributed
 from tests.conftest import random_pairs
 from tests.graph import reference
+from tests.threads import in_threads
 
 
 def dense_matrices(graph: BipartiteGraph, weights: list[EdgeWeights]) -> list[np.ndarray]:
@@ -129,3 +130,70 @@ def test_a_selection_of_all_nodes_gives_the_bits_of_one_of_some(layers: int, res
 
 def flat(rows: tuple[Tensor, list[Tensor]]) -> list[Tensor]:
     return [rows[0], *rows[1]]
+
+
+# ----------------------------------------------------------------------
+
+
+def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
+    rng = np.random.default_rng(seed)
+    graph = BipartiteGraph.from_pairs(random_pairs(rng, 9, 7, 0.4), 9, 7)
+    nodes = torch.from_numpy(rng.integers(0, graph.n_nodes, rng.integers(1, 30)))
+    return graph, Selection(graph, nodes, round_to=1, whole_from=2.0), nodes
+
+
+@given(seed=st.integers(0, 10_000), round_to=st.integers(2, 40))
+def test_a_round_number_of_nodes_holds_those_asked_for(seed: int, round_to: int) -> None:
+    graph, exact, nodes = some_nodes(seed)
+    selection = Selection(graph, nodes, round_to, whole_from=2.0)
+    assert len(selection) == min(-(-len(exact) // round_to) * round_to, graph.n_nodes)
+    assert torch.equal(selection.nodes, selection.nodes.unique())
+    assert torch.equal(selection.nodes[selection.index[nodes].long()], nodes)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@given(seed=st.integers(0, 10_000), n_tiles=st.sampled_from([0, 1, 2, 8, 1000]))
+def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, seed: int, n_tiles: int) -> None:
+    graph, selection, _ = some_nodes(seed)
+    multiply = KERNELS[kernel]
+    values, table = torch.randn(2 * graph.n_edges), torch.randn(graph.n_nodes, 3)
+    whole = multiply(graph.indptr, graph.neighbours, values, table)
+    found = torch.full((len(selection), 3), torch.nan)
+    for block in selection.rows(n_tiles):
+        rows = multiply(block.indptr, block.neighbours, block.values(values), table)
+        found[block.part] = rows if block.wanted is None else rows[block.wanted]
+    torch.testing.assert_close(found, whole[selection.nodes])
+
+
+# ----------------------------------------------------------------------
+
+
+def random_rows(n: int, columns: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(n, columns, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(("size", "count"), [(64, 2), (256, 4), (50, 3)])
+def test_sums_and_whole_rows_over_processes(size: int, count: int) -> None:
+    rows, weight = random_rows(7, size), random_rows(7, size, 1)
+    alone = Columns(size).sum(unit_sums(rows))
+    seen = []
+
+    def work(_rank: int) -> None:
+        columns = split_columns(size, distributed.peers())
+        own = columns.cut(rows).clone().requires_grad_()
+        total = columns.sum(unit_sums(own.detach()))
+        whole = columns.whole(own)
+        (whole * weight).sum().backward()  # type: ignore[no-untyped-call]
+        assert own.grad is not None
+        collected = columns.to_leader(own.detach())
+        seen.append(
+            torch.equal(total, alone)
+            and torch.equal(whole, rows)
+            and torch.equal(own.grad, columns.cut(weight))
+            and torch.equal(collected, rows if columns.leads else torch.empty(0))
+        )
+
+    sent = in_threads(count, work).sent
+    assert seen == [True] * count
+    if (size, count) != (50, 3):
+        assert sent[0] == 7 * 4, "who holds an aligned block of columns sends one number a row"

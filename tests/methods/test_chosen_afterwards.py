@@ -1,7 +1,5 @@
 """MACR, PPAC and DAP: scores, and strengths that validation chooses after training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contrastive losses against dense formulas, their gradients, and the methods built on noisy or thinned views."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Softmax losses over drawn negatives: which of them count, and what is ranked by."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

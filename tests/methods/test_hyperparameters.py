@@ -1,7 +1,5 @@
 """Hyperparameters are fields of the class: checked where they are written and where they are given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

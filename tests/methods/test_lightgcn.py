@@ -1,7 +1,5 @@
 """LightGCN and what every graph method inherits from it, against dense definitions and numbers by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

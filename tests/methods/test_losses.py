@@ -1,7 +1,5 @@
 """Losses, weights and scores that no golden array covers, against their formulas and numbers by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

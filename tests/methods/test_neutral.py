@@ -1,7 +1,5 @@
 """With neutral hyperparameters a method is the simpler one that it extends, bit for bit; with its own it is not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

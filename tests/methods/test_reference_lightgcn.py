@@ -1,7 +1,5 @@
 """The fast LightGCN trains to the tables of a readable one, which the documentation prints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

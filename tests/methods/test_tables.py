@@ -1,7 +1,5 @@
 """Rows gathered once for each distinct node, and the common terms of losses, against plain autograd."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Shared by the tests of methods: graphs, methods on them, the worked case of the related methods, slow twins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

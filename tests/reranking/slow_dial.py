@@ -1,7 +1,5 @@
 """The popularity dial as its definition reads, in float64, one user and one item after the other."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

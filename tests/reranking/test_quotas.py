@@ -1,7 +1,5 @@
 """Quotas against a slow twin, and against every list there is."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Lists from blocks of scores, against sorting one user at a time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

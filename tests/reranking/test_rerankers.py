@@ -1,7 +1,5 @@
 """Every built-in re-ranker: without strength, and over lists of its own; golden arrays have the rest."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

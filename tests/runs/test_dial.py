@@ -1,7 +1,5 @@
 """The popularity dial of a model: in recommendations, and chosen again."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

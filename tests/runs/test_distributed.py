@@ -1,7 +1,5 @@
 """One training in several processes: the same bits whatever their number.  Threads play them, but in the last tests."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

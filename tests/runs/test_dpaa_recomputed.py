@@ -1,7 +1,5 @@
 """A DPAA run is recomputed from its files alone, by the example script, which knows nothing of the package."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Dataset and method become a model: built, checked before the first epoch, interrupted, resumed, failed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

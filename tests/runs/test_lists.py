@@ -1,7 +1,5 @@
 """Lists for anybody: who gets them from where, in the order asked for, and within which limits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Models of earlier states of a log on its newest test pairs, and models fitted on all pairs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import polars as pl

@@ -1,15 +1,16 @@
 """Tables written a block at a time: whole or not at all, in four formats."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+import dpaa
+from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.runs.stream import check_target, write_stream
+from tests.conftest import TINY
 
 TABLE = pl.DataFrame({"user_id": ["a", 'ü, "b"', "c\td"], "item_id": [1, 2, 2**60], "score": [0.5, -1.0, 1e-9]})
 
@@ -48,3 +49,22 @@ def test_an_error_on_the_way_is_raised_as_it_is_and_leaves_the_old_file(tmp_path
 def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
     assert write_stream(iter([]), TABLE.schema, tmp_path / "none.parquet") == 0
     assert pl.read_parquet(tmp_path / "none.parquet").schema == TABLE.schema
+
+
+# ---------------------------------------------------------------------- how a training is followed
+
+
+def test_lines_after_the_first_epochs_and_the_last(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    dpaa.fit(small_world, "dpaa", progress=True, **TINY | {"epochs": 9})
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("dpaa starts from a pre-trained model") for line in lines)
+    for name in ("lightgcn", "dpaa"):
+        mine = [line for line in lines if line.startswith(f"{name}: epoch")]
+        assert [line.split()[2] for line in mine] == ["1", "2", "5", "9"]
+        assert all("loss 0." in line and "recall@20 0." in line and "(best in epoch" in line for line in mine)
+        assert mine[-1].endswith("at most 0 s left")
+
+
+def test_nothing_is_shown_unless_wanted(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    dpaa.fit(small_world, "lightgcn", **TINY)
+    assert capsys.readouterr() == ("", "")

@@ -1,7 +1,5 @@
 """What must survive: finished runs and datasets, other people's files; and what may not be left behind."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

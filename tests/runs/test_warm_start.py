@@ -1,7 +1,5 @@
 """Tomorrow's data: who is known keeps the vector, who is new begins at the neighbours', and it can be resumed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

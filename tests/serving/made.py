@@ -1,7 +1,5 @@
 """Models with drawn vectors: as large as a test needs, without training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

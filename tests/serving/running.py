@@ -1,7 +1,5 @@
 """`dpaa serve` as a process of its own, on a port that is free."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,15 +1,17 @@
 """The service over HTTP: its answers are the library's, and whatever is wrong with a request gets one sentence."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
 
+from dpaa.errors import InputError
 from dpaa.runs.model import Model
+from dpaa.serving._server import listen
+from tests.command import run_dpaa
 from tests.serving.conftest import Served
 
 TOKEN = "0123456789abcdef0123"
@@ -220,3 +222,17 @@ def test_counters(served: Served) -> None:
     assert "dpaa_served_items_total 100.0" in text
     popular = next(line for line in text.splitlines() if line.startswith("dpaa_served_popular_items_total "))
     assert 0 < float(popular.split()[1]) < 100
+
+
+# ---------------------------------------------------------------------- `dpaa serve` before anything is started
+
+
+def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    said = run_dpaa("serve", "run")
+    assert (said.code, "pip install 'dpaa[serve]'" in said.err) == (2, True)
+
+
+def test_a_used_port_is_refused() -> None:
+    with listen("127.0.0.1", 0) as busy, pytest.raises(InputError, match="cannot listen"):
+        listen("127.0.0.1", busy.getsockname()[1])

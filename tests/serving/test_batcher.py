@@ -1,7 +1,5 @@
 """Batches form while the one before computes; what waits is bounded; nobody is forgotten."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Requests made up from the OpenAPI document: each answer is one that the document promises, and none is 500."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Lists of a batch are those of `Model`, whatever they are computed together with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

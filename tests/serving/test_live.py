@@ -1,7 +1,5 @@
 """The live page in headless Chromium."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """The service as processes: reloads, deaths and ends, seen from outside."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal
@@ -45,7 +43,7 @@ def exchange(run: Path, other: Path) -> None:
 
 
 def test_the_life_of_a_service(folders: Path, tmp_path: Path) -> None:
-    """In one go, since every start loads torch: bad connections, a reload under load, a bad run, a killed worker, an end."""
+    """In one go, since every start loads torch: bad connections, reloads, a bad run, a killed worker, an end."""
     run = folders / "served"
     with running(run, DPAA_SERVE_TOKEN=TOKEN, TMPDIR=str(tmp_path)) as service:
         assert [oct(one.stat().st_mode)[-3:] for one in tmp_path.iterdir()] == ["700"]

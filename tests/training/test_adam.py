@@ -1,7 +1,5 @@
 """Adam tile by tile against torch's own, and its state."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,8 +1,14 @@
-from __future__ import annotations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
 
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.training._stopping import EarlyStopping
+from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
+from dpaa.training.trainer import learning_rate_at
 
 
 def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:
@@ -36,3 +42,34 @@ def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
     set_by_hand = EarlyStopping.of(LightGCN(patience_steps=7, minimum_steps=0))
     assert (set_by_hand.patience_steps, set_by_hand.minimum_steps) == (7, 0)
     assert EarlyStopping.of(LightGCN(**PAPER_TRAINING)) == EarlyStopping(patience=50)
+
+
+# ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "rates"),
+    [
+        ({"warmup_steps": 4}, {1: 0.005, 3: 0.015, 4: 0.02, 5: 0.02, 10_000: 0.02}),
+        ({"warmup_steps": 4, "learning_rate_schedule": "inverse-sqrt"}, {1: 0.005, 4: 0.02, 16: 0.01, 400: 0.002}),
+        ({"warmup_steps": 0, "learning_rate_schedule": "inverse-sqrt"}, {1: 0.02, 4: 0.01}),
+        ({}, {1: 0.02, 50: 0.02, 10_000: 0.02}),
+    ],
+)
+def test_rates_by_hand(given: dict[str, Any], rates: dict[int, float]) -> None:
+    configured = LightGCN(learning_rate=0.02, **given)
+    assert {step: learning_rate_at(step, configured) for step in rates} == pytest.approx(rates)
+
+
+# ----------------------------------------------------------------------
+
+
+def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
+    tensors = {"a.x": torch.arange(6.0).reshape(2, 3), "a.empty": torch.zeros(0, 2), "step": torch.tensor(7)}
+    folder = CheckpointFolder(tmp_path / "checkpoint")
+    assert folder.load() is None
+    folder.save(Checkpoint(tensors, {"epoch": 3}, {"method": "lightgcn"}))
+    loaded = folder.load()
+    assert loaded is not None
+    assert (loaded.epoch, loaded.identity) == (3, {"method": "lightgcn"})
+    assert all(torch.equal(loaded.tensors[name], tensor) for name, tensor in tensors.items())

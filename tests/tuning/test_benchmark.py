@@ -1,7 +1,5 @@
 """The table of many methods: equal trials, the numbers of the runs it trained, resumed."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

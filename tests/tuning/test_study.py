@@ -1,7 +1,5 @@
 """Workers that share a study, whatever becomes of them; storages, their secrets and their faults."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A study from its first trial to the runs of the best, stopped and resumed."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from dataclasses import replace

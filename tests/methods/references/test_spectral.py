@@ -1,7 +1,5 @@
 """Closed forms on the graph: SVD-GCN-S and GF-CF against their definitions and numbers by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
