@@ -11,7 +11,7 @@ import pytest
 import dpaa
 
 ORDER = [
-    *("errors", "_text", "_frames", "_io", "_machine", "plugins"),
+    *("errors", "_text", "_io", "_machine", "plugins"),
     *("data", "graph", "methods", "ranking", "training", "evaluation", "auditing"),
     *("runs", "comparison", "trace", "serving", "exporting", "tuning", "debiasing", "report", "reproduction", "cli"),
     "__main__",

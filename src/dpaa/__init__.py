@@ -10,13 +10,13 @@ from dpaa.methods.registry import METHODS
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from dpaa._frames import to_pandas as to_pandas
     from dpaa.auditing import Audit as Audit
     from dpaa.auditing import audit as audit
     from dpaa.comparison import Comparison as Comparison
     from dpaa.comparison import compare as compare
     from dpaa.data.dataset import Dataset as Dataset
     from dpaa.data.dataset import read_dataset as read_dataset
+    from dpaa.data.tables import to_pandas as to_pandas
     from dpaa.debiasing import debias as debias
     from dpaa.errors import InputError as InputError
     from dpaa.evaluation.evaluator import Evaluation as Evaluation
@@ -86,7 +86,7 @@ _HOME = {
     "fit": "dpaa.runs.fit",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
-    "to_pandas": "dpaa._frames",
+    "to_pandas": "dpaa.data.tables",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
 _CLASSES = {place.partition(":")[2]: name for name, place in METHODS.built_in.items()}

@@ -9,8 +9,8 @@ from typer import Argument, Option
 
 from dpaa._io import check_file_target, write_file
 from dpaa.cli import options
-from dpaa.cli.checks import print_failed
 from dpaa.cli.console import cells, out, print_json, print_notes, print_records, print_table
+from dpaa.cli.options import print_failed
 
 if TYPE_CHECKING:
     from dpaa.auditing import Audit

@@ -9,8 +9,8 @@ from typer import Argument, Option
 
 from dpaa._io import check_file_target
 from dpaa.cli import options
-from dpaa.cli.checks import apply_check, parse_checks, print_failed
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
+from dpaa.cli.options import apply_check, parse_checks, print_failed
 
 if TYPE_CHECKING:
     from dpaa.comparison import Comparison

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from dpaa.cli import options
-from dpaa.cli.checks import apply_check, parse_checks, print_failed
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_records, print_table
+from dpaa.cli.options import apply_check, parse_checks, print_failed
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:

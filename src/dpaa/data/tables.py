@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ import polars as pl
 from dpaa.data._engine import Engine, in_words, listed, name, text
 from dpaa.data.columns import Column
 from dpaa.data.parquet import check_size
-from dpaa.errors import InputError, reason
+from dpaa.errors import InputError, MissingExtraError, reason
 
 LONGEST_LINE = 4_000_000
 """Bytes.  A user's list in list form has that many with 400,000 items."""
@@ -335,3 +336,24 @@ def lines_of(path: Path, encoding: str = "utf-8") -> Iterator[Iterator[str]]:
             yield iter(lambda: lines.readline(LONGEST_LINE + 1), "")
         except (OSError, EOFError, zlib.error, UnicodeError) as error:
             raise InputError(f"{path} cannot be read ({reason(error)}); check the file") from None
+
+
+def to_pandas(thing: Any) -> Any:
+    """Convert a table to a pandas frame.
+
+    Parameters
+    ----------
+    thing : a polars frame, or anything with `to_frame` (an evaluation, a comparison, an audit)
+
+    Returns
+    -------
+    a `pandas.DataFrame` with the same columns
+    """
+    try:
+        pandas = import_module("pandas")
+    except ImportError:
+        raise MissingExtraError("a pandas frame", "pandas") from None
+    frame = thing.to_frame() if hasattr(thing, "to_frame") else thing
+    if not isinstance(frame, pl.DataFrame):
+        raise InputError(f"a {type(thing).__name__} is no table; give a frame, an evaluation, a comparison or an audit")
+    return pandas.DataFrame({name: frame[name].to_numpy() for name in frame.columns}, columns=frame.columns)

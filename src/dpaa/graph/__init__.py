@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.cooccurrence import KnownPairs, Lists, in_common, row_blocks
-from dpaa.graph.edges import edge_cosines
 from dpaa.graph.kernels import Adam, bag, top_k
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import TiledTable

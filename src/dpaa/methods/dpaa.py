@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.popularity import popularity_deciles
+from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.graph.edges import edge_cosines
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums
 from dpaa.methods.base import fitted, method
 from dpaa.methods.graph_method import GraphMethod

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from dpaa.graph._layers import Dots, Projections
 from dpaa.graph.kernels import add_rows_
 from dpaa.graph.propagation import Propagation, Selection
 from dpaa.graph.tiles import Columns, unit_sums
-from dpaa.methods._products import Dots, Projections
 from dpaa.methods._trained import BaseTables
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
+from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.edges import edge_cosines
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods.dpaa import DPAA

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods import _spectral as spectral
+from dpaa.methods import gf_cf as spectral
 from dpaa.methods.gf_cf import GFCF
 from dpaa.methods.item_knn import ItemKNN
 from dpaa.methods.svd_gcn import SVDGCN
