@@ -5,6 +5,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -65,3 +66,33 @@ def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path, monke
         "part-00001-of-00002.parquet",
         "part-00002-of-00002.parquet",
     ]
+
+
+# ----------------------------------------------------------------------
+
+
+def test_there_are_thirty_and_each_is_short() -> None:
+    assert len(chores.CHORES) == 30
+    assert set(Counter(chore.part for chore in chores.CHORES)) == set(range(1, 10))
+    for chore in chores.CHORES:
+        assert bool(chore.command) != bool(chore.python)
+        assert len(chore.python.splitlines()) <= 3
+        assert "\n" not in chore.command
+        assert chore.command.startswith("dpaa ") or chore.python
+
+
+def all_done(folder: Path, coat: Path | None) -> int:
+    todo = chores.prepare(folder, coat)
+    with contextlib.chdir(folder):
+        for chore in todo:
+            wrong = chores.done(chore)
+            assert wrong is None, f"{chore.wish}: {wrong}"
+    return len(todo)
+
+
+def test_on_a_log_like_movielens(tmp_path: Path) -> None:
+    assert all_done(tmp_path, None) == 30
+
+
+def test_on_coat(real_data: Path, tmp_path: Path) -> None:
+    assert all_done(tmp_path, real_data / "coat") >= 15
