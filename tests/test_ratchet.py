@@ -89,11 +89,11 @@ def test_every_quantity_has_a_limit() -> None:
     assert set(LIMITS) == set(measured())
 
 
-@pytest.mark.parametrize("quantity", sorted(measured()))
+@pytest.mark.parametrize("quantity", sorted(LIMITS))
 def test_the_package_stays_small(quantity: str) -> None:
-    limit = LIMITS[quantity]
-    assert measured()[quantity] <= limit["at_most"], (
-        f"{quantity} is {measured()[quantity]:,}, at most {limit['at_most']:,} are allowed; shorten, or raise the number "
+    limit, found = LIMITS[quantity], measured()[quantity]
+    assert found <= limit["at_most"], (
+        f"{quantity} is {found:,}, at most {limit['at_most']:,} are allowed; shorten, or raise the number "
         "in tests/ratchet.json with a `reason` beside it"
     )
 
