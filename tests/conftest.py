@@ -14,7 +14,7 @@ from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.ranking import RERANKERS
-from dpaa.training import _stopping
+from dpaa.training import _state
 from tests.command import Said, dpaa_ok
 
 settings.register_profile("dpaa", deadline=None, max_examples=60)
@@ -96,7 +96,7 @@ SHORT = 0.03
 @pytest.fixture
 def short_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainings with default hyperparameters end early, for tests of what comes before and after them."""
-    monkeypatch.setattr(_stopping, "AUTO_DISTANCE", SHORT)
+    monkeypatch.setattr(_state, "AUTO_DISTANCE", SHORT)
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +106,7 @@ def demo_said(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
     with pytest.MonkeyPatch.context() as patch:
         small = warm_users(world.simulate(users=150, items=100))
         patch.setattr(world, "simulate", lambda *_, **__: small)
-        patch.setattr(_stopping, "AUTO_DISTANCE", SHORT)
+        patch.setattr(_state, "AUTO_DISTANCE", SHORT)
         said = dpaa_ok("demo", "--out", folder)
     return folder, said
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from torch import Tensor
 
-from dpaa.graph.columns import ALONE, Peers
+from dpaa.training.distributed import ALONE, Peers
 
 
 class Table:

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families as older_fam
 
 import dpaa
 from dpaa.auditing import Check, audit
-from dpaa.auditing._checks import LIST_NUMBERS, LOG_NUMBERS
+from dpaa.auditing._audit import LIST_NUMBERS, LOG_NUMBERS
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, log
 
 

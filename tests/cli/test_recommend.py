@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.cli.ids import read_ids
+from dpaa.cli.options import read_ids
 from dpaa.errors import InputError
 from tests.command import dpaa_ok, run_dpaa
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaa.evaluation.concentration import TASTES, gini, head, lorenz, share_of, tastes
+from dpaa.evaluation.bias import TASTES, gini, head, lorenz, share_of, tastes
 
 
 def test_gini_by_hand() -> None:

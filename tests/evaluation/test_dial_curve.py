@@ -19,8 +19,8 @@ from dpaa.evaluation.dial_curve import (
     KAPPAS,
     DialCurve,
     DialPoint,
+    _best_point,
     active_kappa,
-    best_point,
     check_objective,
     dial_curve,
 )
@@ -36,7 +36,7 @@ def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) ->
 
 def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
     exposure = ValidationExposure(False, True, 0.4)
-    return DialCurve(points, objective, 20, 5, exposure, best_point(points, objective).kappa, 0.0)
+    return DialCurve(points, objective, 20, 5, exposure, _best_point(points, objective).kappa, 0.0)
 
 
 # ---------------------------------------------------------------------- the choice
@@ -50,10 +50,10 @@ def test_what_is_no_objective(text: str) -> None:
 
 def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
     for objective in ("ndcg", "recall", "niche:5"):
-        assert best_point([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)], objective).kappa == 0
+        assert _best_point([point(kappa, 0.5) for kappa in (-2, -1, 0, 1, 2)], objective).kappa == 0
         outer = [point(kappa, 0.5, 0.5, 0.5) for kappa in (-2, -1, 1, 2)] + [point(0, 0.5, 0.4, 0.4)]
-        assert best_point(outer, objective).kappa == (0 if objective == "ndcg" else -1)
-        assert best_point(outer[::-1], objective).kappa == (0 if objective == "ndcg" else -1)
+        assert _best_point(outer, objective).kappa == (0 if objective == "ndcg" else -1)
+        assert _best_point(outer[::-1], objective).kappa == (0 if objective == "ndcg" else -1)
 
 
 @given(
@@ -65,7 +65,7 @@ def test_nothing_allowed_is_better_than_the_chosen(
 ) -> None:
     points = [point(float(kappa), *three) for kappa, three in values.items()]
     name, allowance = check_objective(objective)
-    chosen = best_point(points, objective)
+    chosen = _best_point(points, objective)
     if name == "niche_recall":
         floor = (1 - allowance) * next(one.ndcg for one in points if one.kappa == 0)
         assert chosen.ndcg >= floor

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
-from dpaa.cli.evaluate import print_evaluation
+from dpaa.cli.evaluate import _print_evaluation
 from dpaa.comparison import Entry, compare_entries
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.context import Context, GroundTruth
@@ -104,7 +104,7 @@ def test_a_metric_is_one_entry(toy: Metric) -> None:
     assert best_of("first_count@5", {"a": 3.0, "b": 2.0}) == {"b"}
     shown = StringIO()
     with contextlib.redirect_stdout(shown):
-        print_evaluation("toy", found)
+        _print_evaluation("toy", found)
     assert "how popular the first item is; lower is better" in " ".join(shown.getvalue().split())
     pages = pytest.importorskip("scripts.metrics_page", reason="scripts are not part of this copy")
     row = "| `first_count@k` | Count of the first item | lower | 0 … 1 | | how popular the first item is | here |"

@@ -16,7 +16,7 @@ import pytest
 from dpaa.data.attributes import ItemAttributes
 from dpaa.errors import InputError
 from dpaa.exporting import export
-from dpaa.exporting._targets import TARGETS
+from dpaa.exporting._export import TARGETS
 from dpaa.runs.model import Model
 from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.serving.made import drawn_model

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from dpaa.methods._clusters import distance_correlation
-from dpaa.methods._popularity import items_of_users
+from dpaa.methods._shared import distance_correlation, items_of_users
 from dpaa.methods.apda import APDA
 from dpaa.methods.base import attach
 from dpaa.methods.bc_loss import BCLoss

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dpaa.ranking.reranker import make_reranker
-from dpaa.ranking.rerankers.fa_ir import fewest_protected
+from dpaa.ranking.rerankers.fa_ir import _fewest_protected
 from dpaa.ranking.rerankers.pc import PC
 from tests.golden.files import assert_same, golden, reranking
 
@@ -24,7 +24,7 @@ def lists(name: str, **settings: object) -> list[list[int]]:
 @pytest.mark.parametrize("given", golden("fa_ir")["tables"])
 def test_fewest_niche_items_are_those_of_fairsearchcore(given: str) -> None:
     share, significance = map(float, given.split())
-    ours, theirs = fewest_protected(20, share, significance), golden("fa_ir")["tables"][given]
+    ours, theirs = _fewest_protected(20, share, significance), golden("fa_ir")["tables"][given]
     if given == "0.9 0.1":  # P(X ≤ 0) is α exactly at the first place; the paper asks for more than α
         assert (ours[0], theirs[0]) == (1, 0)
         ours, theirs = ours[1:], theirs[1:]

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from dpaa.graph import kernels
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import KERNELS, in_row_blocks, top_k
-from dpaa.methods._clusters import k_means
+from dpaa.methods._shared import k_means
 from dpaa.methods.samplers import gap_keys, nth_missing
 from tests.conftest import random_pairs
 from tests.graph import reference

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.columns import split_columns
 from dpaa.graph.kernels import KERNELS
 from dpaa.graph.propagation import Propagation, Selection
 from dpaa.graph.tiles import Columns, TiledTable, Workers, unit_sums
 from dpaa.methods._options import TILE_COLUMNS
 from dpaa.training import distributed
+from dpaa.training.distributed import split_columns
 from tests.conftest import random_pairs
 from tests.graph import reference
 from tests.threads import in_threads

@@ -9,8 +9,7 @@ from torch.nn.functional import normalize
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods._clusters import distance_correlation
-from dpaa.methods._popularity import capped_inverse, propensity, squared_correlation
+from dpaa.methods._shared import capped_inverse, distance_correlation, propensity, squared_correlation
 from dpaa.methods.base import attach
 from dpaa.methods.cause import CausE
 from dpaa.methods.contrast import batch_softmax

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpaa.report import _documents as documents
+from dpaa.report import _page as documents
 from dpaa.report import _runs as runs
 from dpaa.report._html import Section
 from dpaa.report._inputs import Comparison, Frontier, gather

@@ -14,7 +14,7 @@ from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.reproduction import BUDGETS, Plan, _plan
 from dpaa.reproduction import _paper as paper
-from dpaa.reproduction._budget import FIRST, ROWS
+from dpaa.reproduction._paper import FIRST, ROWS
 from dpaa.reproduction._results import ResultStore, RunResult, Stored, Study
 from dpaa.reproduction._trainings import RunSpec, key_of, known, relevant_hyperparameters
 

@@ -18,7 +18,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS
 from dpaa.methods.base import Histories, Method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.ranking.dial import dialled, dialled_family, popularity_coordinate
+from dpaa.ranking.dial import _popularity_coordinate, dialled, dialled_family
 from dpaa.ranking.rank import rank
 from dpaa.runs.fit import fit
 from tests.conftest import warm_users
@@ -129,7 +129,7 @@ def test_what_enters_a_list_as_the_dial_goes_up_is_at_least_as_popular_as_what_l
     method = Given(drawn.round() if whole else drawn, counts)  # whole scores: ties
     low, high = sorted(kappas)
     before, after = (next(rank(method, np.arange(5), k, dial=kappa)).items for kappa in (low, high))
-    popularity = popularity_coordinate(method.graph).numpy()
+    popularity = _popularity_coordinate(method.graph).numpy()
     for one, other in zip(before, after, strict=True):
         leaving, entering = set(one) - set(other), set(other) - set(one)
         if leaving:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from dpaa.serving._lists import MOST_TOGETHER, Batcher, OverloadedError
+from dpaa.serving._snapshot import MOST_TOGETHER, Batcher, OverloadedError
 
 
 class Slow:

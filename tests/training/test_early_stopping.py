@@ -6,8 +6,7 @@ import torch
 
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.training._stopping import EarlyStopping
-from dpaa.training.checkpoint import Checkpoint, CheckpointFolder
+from dpaa.training._state import Checkpoint, CheckpointFolder, EarlyStopping
 from dpaa.training.trainer import learning_rate_at
 
 

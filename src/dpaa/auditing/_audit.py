@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +15,187 @@ import polars as pl
 
 import dpaa
 from dpaa._text import printable
-from dpaa.auditing._checks import DRIFT_NUMBERS, LIST_NUMBERS, LOG_NUMBERS, Check, CheckResult, check_name
-from dpaa.auditing._interactions import interactions
-from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, drift_at, drift_between, is_moment, skew
+from dpaa.auditing._measures import (
+    Amplification,
+    Drift,
+    Skew,
+    amplification,
+    drift_at,
+    drift_between,
+    interactions,
+    is_moment,
+    skew,
+)
 from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
+from dpaa.evaluation.metrics import METRICS
 from dpaa.evaluation.recommendations import read_recommendations
+
+LOG_NUMBERS = {
+    "log_users": "users with an interaction",
+    "log_items": "items with an interaction",
+    "log_interactions": "distinct user-item pairs (with --keep-duplicates: rows)",
+    "log_gini": "Gini coefficient of the items' interactions; 0 = all alike, near 1 = a few have all",
+    "log_head_share": "share of the interactions on the fifth of the items that has the most; 0.2 = all alike",
+    "log_top_item_share": "share of the interactions on the most popular item",
+    "log_items_for_80": "fewest items that have 80% of the interactions: the popular items",
+    "log_items_for_80_share": "the same as a share of the items; 0.8 = all alike",
+    "log_items_once": "items with a single interaction",
+    "log_items_once_share": "the same as a share of the items",
+    "log_history_median": "median number of items in a user's history",
+    "log_popular_in_history": "share of popular items in a user's history, mean over users",
+    "log_head_share_trend": "log_head_share of the last period minus that of the first; needs times",
+    "log_niche_share_trend": "share of interactions on niche items, last period minus first; needs times",
+}
+"""Numbers of a log, and what they mean."""
+
+DRIFT_NUMBERS = {
+    "drift_distance": "Jensen-Shannon distance between the items' shares of the interactions, older and newer; 0 = the "
+    "same, 1 = nothing in common",
+    "drift_new_items_share": "share of the newer interactions on items that the older ones lack",
+    "drift_gone_items_share": "share of the older interactions on items that the newer ones lack",
+    "drift_head_turnover": "share of the newer head (the fifth of the items with the most) that was not in it before",
+    "drift_head_share": "share of the interactions on the head, newer minus older",
+    "drift_gini": "Gini coefficient of the items' interactions, newer minus older",
+}
+"""Numbers of the change since an older log."""
+
+LIST_NUMBERS = {name: METRICS[name].words for name in ("coverage", "gini", "head_share", "arp")} | {
+    "arp_history": "the same of the histories of the users with a list",
+    "popularity_lift": METRICS["popularity_lift"].words,
+    "amplified_users": "share of the users whose list is more popular than their history",
+    "aplt": METRICS["aplt"].words,
+    "aplt_history": "the same of the histories of the users with a list",
+    "upd": METRICS["upd"].words,
+}
+"""Numbers of recommendations; their names end in `@k`."""
+
+_CHECK = re.compile(
+    r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
+    r"\s*(?P<percent>%?)\s*(\*\s*(?P<reference>\S+)\s*)?"
+)
+_SIGNS: dict[str, tuple[Callable[[float, float], bool], str]] = {
+    ">": (operator.gt, "above"),
+    ">=": (operator.ge, "at least"),
+    "<": (operator.lt, "below"),
+    "<=": (operator.le, "at most"),
+    "==": (operator.eq, "equal to"),
+    "!=": (operator.ne, "other than"),
+}
+"""The comparison, and its word."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A comparison of a number with a limit that must not hold."""
+
+    name: str
+    sign: str
+    limit: float
+    reference: str | None = None
+    """A run or file: the limit is then that many times its number."""
+
+    @classmethod
+    def parse(cls, text: str, references: bool = False) -> Check:
+        """Read a check.
+
+        Parameters
+        ----------
+        text : `NAME OP NUMBER`; `80%` is 0.8
+        references : whether `NAME OP NUMBER * RUN` is allowed too
+
+        Returns
+        -------
+        the check; InputError where the text is none
+        """
+        match = _CHECK.fullmatch(text) if isinstance(text, str) else None
+        if match is None or (match["reference"] and not references):
+            form = "NAME OP NUMBER" + (" or NAME OP NUMBER * RUN" if references else "")
+            raise InputError(f"--fail-if {text!r} is not {form}, such as log_head_share>0.8")
+        limit = float(match["limit"]) / (100 if match["percent"] else 1)
+        return cls(match["name"], match["sign"], limit, match["reference"])
+
+    def resolved(self, number: float) -> Check:
+        """Multiply the limit by the reference's number.
+
+        Parameters
+        ----------
+        number : of the reference
+
+        Returns
+        -------
+        a check without a reference
+        """
+        return replace(self, limit=self.limit * number, reference=None)
+
+    def apply(self, numbers: Mapping[str, float]) -> CheckResult:
+        """Compare the number with the limit; a number without a value fails the check.
+
+        Parameters
+        ----------
+        numbers : name → value
+
+        Returns
+        -------
+        the number and whether the check failed
+        """
+        value = float(numbers[self.name])
+        return CheckResult(self, value, not math.isfinite(value) or _SIGNS[self.sign][0](value, self.limit))
+
+    def __str__(self) -> str:
+        return f"{self.name}{self.sign}{self.limit:g}"
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """A check, the number that it was applied to, and whether it failed."""
+
+    check: Check
+    value: float
+    failed: bool
+
+    @property
+    def sentence(self) -> str:
+        """In plain words."""
+        if not math.isfinite(self.value):
+            return f"{self.check.name} has no value here, so {str(self.check)!r} cannot be ruled out"
+        word = ("" if self.failed else "not ") + _SIGNS[self.check.sign][1]
+        return f"{self.check.name} is {self.value:.6g}, which is {word} {self.check.limit:.6g}"
+
+    def as_json(self) -> dict[str, object]:
+        """Describe the result for `--json`.
+
+        Returns
+        -------
+        check, value, whether it failed, and a sentence
+        """
+        return {"check": str(self.check), "value": self.value, "failed": self.failed, "sentence": self.sentence}
+
+
+def check_name(name: str, with_recs: bool, k: int | None = None, with_older: bool = False) -> None:
+    """Refuse what is not the name of one number of an audit.
+
+    Parameters
+    ----------
+    name : as `--fail-if` has it
+    with_recs : whether recommendations are audited
+    k : length of the lists, where it is known yet
+    with_older : whether there is an older log, or a time, to compare with
+    """
+    base, _, cut = name.partition("@")
+    length = (cut if cut.isdigit() else "K") if k is None else str(k)
+    of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
+    known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
+    if name not in known or (name in of_lists and length == "K"):
+        near = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(name, known, 2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        raise InputError(f"--fail-if: there is no number {name!r}; {hint}")
+    if (name in DRIFT_NUMBERS and not with_older) or (name in of_lists and not with_recs):
+        option = "--against OLDER" if name in DRIFT_NUMBERS else "--recs FILE"
+        raise InputError(f"--fail-if {name!r} is measured only with {option}; add it")
+
 
 PERIODS = 10
 

@@ -22,13 +22,13 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong call (unknown option, missing argument …); its own name for it is private."""
 
 
-def unwrapped(text: str) -> str:
+def _unwrapped(text: str) -> str:
     """A help text without line ends inside its paragraphs, which typer would keep; examples (after `\\b`) stay."""
     parts = cleandoc(text).split("\n\n")
     return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in parts)
 
 
-def in_one_sentence(error: Any) -> str:
+def _in_one_sentence(error: Any) -> str:
     """What is wrong with the call, the value that was found, and where to look."""
     message = " ".join(error.format_message().split()).rstrip(".")
     message = message.replace(". Did you", "; did you").replace(": Input should", ": it should")
@@ -52,13 +52,14 @@ COMMANDS = (
     *("demo", "audit", "train", "evaluate", "recommend", "similar", "export", "rerank", "debias", "compare"),
     *("tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
 )
-"""Each is the function of that name in the module of that name."""
+_HOME = {"similar": "recommend", "benchmark": "tune"}
+"""A command is the function of its name, in the module of that name but for these."""
 for _command in COMMANDS:
-    app.command()(getattr(import_module(f"dpaa.cli.{_command}"), _command))
+    app.command()(getattr(import_module(f"dpaa.cli.{_HOME.get(_command, _command)}"), _command))
 app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
 for _group in (app, data_app):
     for _info in _group.registered_commands:
-        _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
+        _info.help = _unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
 
 def _show_version(wanted: bool) -> None:
@@ -108,7 +109,7 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, UsageError):
-        return in_one_sentence(error)
+        return _in_one_sentence(error)
     if isinstance(error, OSError):  # a full disk, a device that is gone
         abandon_stream(sys.stdout)
         where = error.filename or "the output"

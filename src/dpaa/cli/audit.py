@@ -68,7 +68,7 @@ def audit(
     if as_json:
         print_json(result.as_json())
     else:
-        print_audit(result)
+        _print_audit(result)
     print_notes(result.notes)
     if metrics_out is not None:
         write_file(metrics_out, result.openmetrics(), "free some space or choose another file")
@@ -78,7 +78,7 @@ def audit(
     print_failed(check.sentence for check in result.failed)
 
 
-def print_audit(result: Audit) -> None:
+def _print_audit(result: Audit) -> None:
     """Print sentences, then tables."""
     from dpaa.auditing import readable_times
 

@@ -69,12 +69,12 @@ def compare(
         more = {"checks": [one.as_json() | {"entry": name} for name, one in checked]} if checks else {}
         print_json(result.as_json() | more)
     else:
-        print_comparison(result)
+        _print_comparison(result)
         print_notes([*result.notes, *([f"the comparison is written to {out_file}"] if out_file else [])])
     print_failed(f"{name}: {one.sentence}" for name, one in checked if one.failed)
 
 
-def print_comparison(result: Comparison) -> None:
+def _print_comparison(result: Comparison) -> None:
     """Print the metrics of all entries, then each entry against the baseline."""
     from dpaa.comparison import harm_in_words
 

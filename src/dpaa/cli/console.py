@@ -27,7 +27,7 @@ WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
 
 
-class Screen:
+class _Screen:
     """One of the two streams."""
 
     def __init__(self, stderr: bool = False) -> None:
@@ -49,8 +49,8 @@ class Screen:
             abandon_stream(sys.stderr)  # what stderr does not take is not worth a training
 
 
-out = Screen()
-err = Screen(stderr=True)
+out = _Screen()
+err = _Screen(stderr=True)
 
 
 def print_json(content: Mapping[str, Any]) -> None:

@@ -93,7 +93,7 @@ def evaluate(
     if as_json:
         print_json(result.as_json() | more | ({"off_policy": asdict(estimates)} if estimates else {}))
     else:
-        print_evaluation(Path(name).name, result)
+        _print_evaluation(Path(name).name, result)
         if estimates:
             rows = [[key, number(value)] for key, value in estimates.metrics.items()]
             print_table("Off-policy estimates", ["", "estimate"], rows)
@@ -130,9 +130,9 @@ def _of_run(
     return replace(result, notes=(*result.notes, *([warning] if warning else []), note)), curve
 
 
-def print_evaluation(name: str, result: Evaluation) -> None:
+def _print_evaluation(name: str, result: Evaluation) -> None:
     """Print tables per list length, and the protocol in words."""
-    from dpaa.evaluation.concentration import TASTES
+    from dpaa.evaluation.bias import TASTES
     from dpaa.evaluation.metrics import OF_COLUMNS, of_kind
 
     metrics, protocol = result.metrics, result.protocol

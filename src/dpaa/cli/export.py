@@ -30,14 +30,13 @@ def export(
       dpaa export runs/lightgcn --to faiss --out vectors
       dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
     """
-    from dpaa.cli.ids import read_ids
     from dpaa.exporting import check_export
     from dpaa.exporting import export as write
     from dpaa.runs.model import load
 
     check_export(out_folder, to, overwrite)
     model = load(run)
-    chosen = read_ids(users, model.user_ids, "user") if users else None
+    chosen = options.read_ids(users, model.user_ids, "user") if users else None
     about = write(model, out_folder, to, users=chosen, overwrite=overwrite, without_reranker=without_reranker)
     if as_json:
         print_json(about)

@@ -34,7 +34,7 @@ def recorded_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class StopSignals:
+class _StopSignals:
     """Record SIGINT and SIGTERM instead of ending, so that training can leave a checkpoint; twice ends at once.
 
     A launcher of several processes passes on what the terminal has sent already, so there a second one is ignored.
@@ -61,7 +61,7 @@ class StopSignals:
 
 
 @contextmanager
-def resumable(folder: Path, how: str = "the same call") -> Iterator[StopSignals]:
+def resumable(folder: Path, how: str = "the same call") -> Iterator[_StopSignals]:
     """Print how to resume work that SIGINT or SIGTERM stops, and exit with 128 + the signal.
 
     Parameters
@@ -71,14 +71,14 @@ def resumable(folder: Path, how: str = "the same call") -> Iterator[StopSignals]
 
     Returns
     -------
-    a context; while its `StopSignals` are entered, a training leaves a checkpoint, else work ends at once
+    a context; while its `_StopSignals` are entered, a training leaves a checkpoint, else work ends at once
     """
     from dpaa.training.trainer import Interrupted
 
     def terminate(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(number)
 
-    signals, before = StopSignals(), signal.signal(signal.SIGTERM, terminate)
+    signals, before = _StopSignals(), signal.signal(signal.SIGTERM, terminate)
     try:
         yield signals
     except (KeyboardInterrupt, Interrupted) as stop:

@@ -1,4 +1,4 @@
-"""`dpaa recommend`: top-k lists, streamed to a file."""
+"""`dpaa recommend`: top-k lists, streamed to a file; `dpaa similar`: items like an item."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from dpaa.cli import options
-from dpaa.cli.console import err, out, print_notes, print_table
+from dpaa.cli.console import err, out, print_json, print_notes, print_table
 from dpaa.errors import InputError
 
 
@@ -46,7 +46,6 @@ def recommend(
       dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs bought.csv --at-most genre=3 --out recs.csv
       dpaa recommend runs/lightgcn --shard 3/16 --out lists
     """
-    from dpaa.cli.ids import read_ids, read_pairs
     from dpaa.data.log import ColumnNames
     from dpaa.data.shards import OF, Shard, digest_of, join_folder
     from dpaa.runs.lists import read_limits, read_only
@@ -65,13 +64,13 @@ def recommend(
         "rerank": rerank or "run",
     }
     model, names = load(run), ColumnNames(user_column, item_column)
-    how["items"] = read_ids(items, model.item_ids, "item") if items else None
-    how["exclude"] = read_ids(exclude, model.item_ids, "item") if exclude else ()
+    how["items"] = options.read_ids(items, model.item_ids, "item") if items else None
+    how["exclude"] = options.read_ids(exclude, model.item_ids, "item") if exclude else ()
     if exclude_pairs is not None:
-        how["exclude_pairs"] = read_pairs(exclude_pairs, model, names)
+        how["exclude_pairs"] = options.read_pairs(exclude_pairs, model, names)
     if history is not None:
-        how["histories"] = read_pairs(history, model, names, known_users=bool(users))
-    chosen = read_ids(users, model.user_ids, "user") if users else None
+        how["histories"] = options.read_pairs(history, model, names, known_users=bool(users))
+    chosen = options.read_ids(users, model.user_ids, "user") if users else None
     target = out_file
     if part is not None:
         if out_file is None:
@@ -97,3 +96,41 @@ def recommend(
     kappa = model.kappa(popularity_dial)
     dial = f", popularity dial at κ = {kappa:g}" if kappa or popularity_dial is not None else ""
     out.print(f"{n_rows:,} recommendations written to {target}{dial}")
+
+
+def similar(
+    run: options.RunArgument,
+    item: Annotated[list[str], Option("--item", help="Items like these: ID,ID or @FILE of ids; repeatable.")],
+    k: options.K = 10,
+    out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
+    as_json: options.AsJson = False,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Show the items most like an item, by the cosine of their vectors.
+
+    Items that the model does not know are counted and left out.
+
+    \b
+    Example:
+      dpaa similar runs/lightgcn --item i0003
+      dpaa similar runs/lightgcn --item @items.txt --k 20 --out similar.parquet
+    """
+    from dpaa.runs.lists import known_ids
+    from dpaa.runs.model import load
+    from dpaa.runs.stream import check_target, write_stream
+
+    if out_file is not None:
+        check_target(out_file, overwrite)
+    model = load(run)
+    index, notes = known_ids(options.read_ids(item, model.item_ids, "item"), model.item_ids, "item")
+    if not len(index):
+        raise InputError(f"{notes[0]}; give an item of the training log")
+    table = model.similar_items(model.item_ids.gather(index), k)
+    print_notes(notes)
+    if out_file is not None:
+        out.print(f"{write_stream(iter([table]), table.schema, out_file):,} similar items written to {out_file}")
+    elif as_json:
+        print_json({"kind": "similar", "k": k, "similar": table.to_dicts()})
+    else:
+        rows = [[one, like, rank, f"{score:.4f}", *more] for one, like, score, rank, *more in table.iter_rows()]
+        print_table("Similar items", ["item", "similar item", "rank", "cosine", *table.columns[4:]], rows)

@@ -46,7 +46,7 @@ def serve(
     from dpaa.serving._server import listen
     from dpaa.serving._server import serve as serve_run
 
-    token = read_token(token_file)
+    token = _read_token(token_file)
     check_token(host, token, no_token)
     options = ServeOptions(
         run=run.absolute(),
@@ -62,7 +62,7 @@ def serve(
     serve_run(options, listen(host, port), err.print)
 
 
-def read_token(file: Path | None) -> str | None:
+def _read_token(file: Path | None) -> str | None:
     """From the file, or from the environment; arguments could be read by every process of the machine."""
     from dpaa._io import read_text
 

@@ -20,7 +20,7 @@ from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation import bias
-from dpaa.evaluation.concentration import most_moved
+from dpaa.evaluation.bias import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.metrics import METRICS

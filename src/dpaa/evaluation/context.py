@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.evaluation import bias
-from dpaa.evaluation.concentration import mean_per_row, tastes
+from dpaa.evaluation.bias import mean_per_row, tastes
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ it, and only popularity has moved them).  So no list's mean count ever falls, an
 coverage may go either way.
 
 The manifest of a run keeps the κ that its lists use, under `dial`: 0 after training.  Beside it stands what an
-objective would choose from the curve (`best_point`); `dpaa evaluate RUN --dial-objective …` alone applies it.
+objective would choose from the curve (`_best_point`); `dpaa evaluate RUN --dial-objective …` alone applies it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class DialPoint:
         return cls(*(nan if values[name] is None else float(values[name]) for name in _names(k)))
 
 
-def best_point(points: Sequence[DialPoint], objective: str) -> DialPoint:
+def _best_point(points: Sequence[DialPoint], objective: str) -> DialPoint:
     """Choose the best point; of equals the one that turns the dial least, and of those the less popular one.
 
     Where validation has no niche item, `niche:X` has nothing to gain and leaves the dial at 0.
@@ -222,7 +222,7 @@ def dial_curve(
         accuracy = float(ndcg(at).mean()), float(recall(at).mean()), niche
         points.append(DialPoint(kappa, *accuracy, mean_of_known(arp(at)), coverage(at)))
     exposure, k = validation_exposure(validation.dataset), validation.protocol.k[-1]
-    suggested = best_point(points, objective).kappa
+    suggested = _best_point(points, objective).kappa
     return DialCurve(tuple(points), objective, k, len(few.users), exposure, suggested, kappa=0.0)
 
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpaa.evaluation import bias, concentration
-from dpaa.evaluation.concentration import TASTES
+from dpaa.evaluation import bias
+from dpaa.evaluation.bias import TASTES
 from dpaa.evaluation.context import Array, Context, Floats, GroundTruth
 
 Formula = Callable[[Context], Any]
@@ -219,7 +219,7 @@ def head_share(at: Context) -> float:
     Case: 2/5
     Source: as in `dpaa audit`
     """
-    return concentration.share_of(concentration.head(at.truth.counts), at.exposure)
+    return bias.share_of(bias.head(at.truth.counts), at.exposure)
 
 
 # ------------------------------------------------------------------ spread over items, and equal chances
@@ -246,7 +246,7 @@ def gini(at: Context) -> float:
     Case: 8/25 = 0.32
     Source: Gini, 1912
     """
-    return concentration.gini(at.candidate_exposure)
+    return bias.gini(at.candidate_exposure)
 
 
 @metric("spread", "high", "how widely recommendations are spread over items, in bits", per_user=False)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dpaa.exporting._folder import check_export, export
+from dpaa.exporting._export import check_export, export
 
 __all__ = ["check_export", "export"]

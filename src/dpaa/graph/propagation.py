@@ -112,7 +112,7 @@ class Propagation(WholeLayers):
 
         return readout, self.workers.map(work, len(ego.tiles))
 
-    def _hop_rows(self, block: RowBlock, values: Tensor, tile: Tensor) -> Tensor:
+    def _hop_rows(self, block: _RowBlock, values: Tensor, tile: Tensor) -> Tensor:
         product = self._multiply(block.indptr, block.neighbours, values, tile)
         return product if block.wanted is None else product.index_select(0, block.wanted)
 
@@ -178,7 +178,7 @@ WHOLE_FROM = 0.6
 
 
 @dataclass(frozen=True)
-class RowBlock:
+class _RowBlock:
     """Rows of the matrix for the selected users, for the selected items, or for all nodes."""
 
     part: slice
@@ -240,7 +240,7 @@ class Selection:
         """Add rows of the selected nodes into a table of all; returns the table."""
         return table.add_(rows) if self.whole else add_rows_(table, self.nodes, rows)
 
-    def rows(self, n_tiles: int) -> list[RowBlock]:
+    def rows(self, n_tiles: int) -> list[_RowBlock]:
         """The rows of the selected nodes, users and items apart.
 
         Those rows alone are copied where that pays: a batch meets a small part of the users, but nearly all popular
@@ -248,7 +248,7 @@ class Selection:
         """
         graph, n = self._graph, len(self)
         if self.whole:
-            return [RowBlock(slice(n), graph.indptr, graph.neighbours, slice(None), None)]
+            return [_RowBlock(slice(n), graph.indptr, graph.neighbours, slice(None), None)]
         starts = graph.indptr.index_select(0, self.nodes)
         lengths = graph.indptr[1:].index_select(0, self.nodes).sub_(starts)
         ends = lengths.new_zeros(n + 1)  # as one copy of all selected rows would have them
@@ -263,18 +263,18 @@ class Selection:
                 slots = _rounded(starts, n_slots)
                 torch.arange(n_slots, dtype=torch.int32, device=slots.device, out=slots)
                 slots += torch.repeat_interleave(starts[part] - indptr[:-1], lengths[part], output_size=n_slots)
-                blocks.append(RowBlock(part, indptr, _taken(graph.neighbours, slots), slots, None))
+                blocks.append(_RowBlock(part, indptr, _taken(graph.neighbours, slots), slots, None))
             else:
                 blocks.append(self._side(part, first))
         return blocks
 
-    def _side(self, part: slice, first: int) -> RowBlock:
+    def _side(self, part: slice, first: int) -> _RowBlock:
         """All rows of the users (first = 0) or of the items."""
         graph = self._graph
         slots = slice(graph.n_edges, None) if first else slice(graph.n_edges)
         rows = slice(first, None) if first else slice(graph.n_users + 1)
         indptr = graph.indptr[rows] - graph.indptr[first]
-        return RowBlock(part, indptr, graph.neighbours[slots], slots, self.nodes[part] - first)
+        return _RowBlock(part, indptr, graph.neighbours[slots], slots, self.nodes[part] - first)
 
 
 def _rounded(like: Tensor, n: int) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.cooccurrence import Lists
-from dpaa.methods._popularity import items_of_users
+from dpaa.methods._shared import items_of_users
 from dpaa.methods.base import Histories, Vectors
 from dpaa.methods.contrast import distinct, log_sum_exp
 from dpaa.methods.graph_method import GraphMethod

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import MissingExtraError
-from dpaa.methods._popularity import items_of
+from dpaa.methods._shared import items_of
 from dpaa.methods.base import ClosedForm, Histories, Vectors, method
 
 

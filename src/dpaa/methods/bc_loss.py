@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.kernels import Adam
-from dpaa.methods._popularity import degree_levels
+from dpaa.methods._shared import degree_levels
 from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import batch_softmax
 from dpaa.methods.graph_method import GraphMethod

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, pad
 
 from dpaa.graph.tiles import TiledTable
-from dpaa.methods._clusters import k_means
+from dpaa.methods._shared import k_means
 from dpaa.methods.base import ChosenAfterwards, Validation, method
 from dpaa.methods.graph_method import GraphMethod
 

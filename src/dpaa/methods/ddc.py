@@ -11,7 +11,7 @@ from torch.nn.functional import normalize, softplus
 
 from dpaa.errors import InputError
 from dpaa.graph.cooccurrence import BLOCK_ROWS, Lists
-from dpaa.methods._popularity import items_of, items_of_users
+from dpaa.methods._shared import items_of, items_of_users
 from dpaa.methods.base import Histories, Vectors, fitted, method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import Pretrained, UsesPretrained

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods._clusters import distance_correlation
+from dpaa.methods._shared import distance_correlation
 from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
 from dpaa.methods.graph_method import GraphMethod

@@ -12,7 +12,7 @@ from dpaa._machine import memory_at_hand
 from dpaa.errors import InputError
 from dpaa.graph.cooccurrence import in_common, row_blocks
 from dpaa.graph.kernels import bag
-from dpaa.methods._popularity import items_of, users_of_items
+from dpaa.methods._shared import items_of, users_of_items
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 

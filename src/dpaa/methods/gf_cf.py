@@ -13,7 +13,7 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import bag
-from dpaa.methods._popularity import items_of, items_of_users, users_of_items
+from dpaa.methods._shared import items_of, items_of_users, users_of_items
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 DENSE_SIDE = 1024

@@ -9,8 +9,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods._clusters import distance_correlation
-from dpaa.methods._popularity import degree_levels
+from dpaa.methods._shared import degree_levels, distance_correlation
 from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import batch_softmax, distinct, mean_of_layers
 from dpaa.methods.graph_method import GraphMethod

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods._popularity import users_of_items
+from dpaa.methods._shared import users_of_items
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods._popularity import capped_inverse
+from dpaa.methods._shared import capped_inverse
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows

@@ -12,7 +12,7 @@ from torch import Tensor
 from dpaa.graph import cooccurrence
 from dpaa.graph.cooccurrence import Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
-from dpaa.methods._popularity import items_of, users_of_items
+from dpaa.methods._shared import items_of, users_of_items
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 

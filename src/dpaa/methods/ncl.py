@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods._clusters import k_means
+from dpaa.methods._shared import k_means
 from dpaa.methods.base import method
 from dpaa.methods.contrast import info_nce
 from dpaa.methods.graph_method import WholeTable

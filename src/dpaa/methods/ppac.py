@@ -13,7 +13,7 @@ from torch.nn.functional import mse_loss, normalize, softplus
 
 from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
-from dpaa.methods._popularity import items_of, items_of_users, known_pairs, users_of_items
+from dpaa.methods._shared import items_of, items_of_users, known_pairs, users_of_items
 from dpaa.methods.base import Histories, method
 from dpaa.methods.macr import ChosenStrengths, ScoresAt
 from dpaa.methods.tables import Batch, Rows, scores

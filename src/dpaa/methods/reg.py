@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods._popularity import squared_correlation
+from dpaa.methods._shared import squared_correlation
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods._popularity import propensity
+from dpaa.methods._shared import propensity
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from dpaa.methods._popularity import capped_inverse, squared_correlation
+from dpaa.methods._shared import capped_inverse, squared_correlation
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.samplers import BalancedSampler, TripleSampler

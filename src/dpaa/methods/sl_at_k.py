@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from dpaa.graph.cooccurrence import BLOCK_ROWS
 from dpaa.graph.kernels import top_k
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
-from dpaa.methods._popularity import items_of_users
+from dpaa.methods._shared import items_of_users
 from dpaa.methods.base import fitted, method
 from dpaa.methods.tables import Batch
 

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods._popularity import items_of
+from dpaa.methods._shared import items_of
 from dpaa.methods.base import ClosedForm, Histories, Vectors, fitted, method
 from dpaa.methods.gf_cf import leading_singular, scaled_matrix
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from pydantic import Field
 
-from dpaa.methods._popularity import items_of_users, users_of_items
+from dpaa.methods._shared import items_of_users, users_of_items
 from dpaa.methods.base import method
 from dpaa.methods.ease import ItemMap
 

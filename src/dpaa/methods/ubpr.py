@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.graph.cooccurrence import KnownPairs
-from dpaa.methods._popularity import known_pairs, propensity
+from dpaa.methods._shared import known_pairs, propensity
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.samplers import AnyItemSampler, TripleSampler

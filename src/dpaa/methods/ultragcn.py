@@ -14,7 +14,7 @@ from torch.nn.functional import softplus
 
 from dpaa.graph.cooccurrence import in_common, row_blocks
 from dpaa.graph.kernels import top_k
-from dpaa.methods._popularity import users_of_items
+from dpaa.methods._shared import users_of_items
 from dpaa.methods.base import method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, scores

@@ -26,7 +26,7 @@ BLOCK_SCORES = 4_000_000
 """Scores over all items that are held at once where only some of the items are scored."""
 
 
-def popularity_coordinate(graph: BipartiteGraph, items: Tensor | None = None) -> Tensor:
+def _popularity_coordinate(graph: BipartiteGraph, items: Tensor | None = None) -> Tensor:
     """`log(1 + d_i)` in units of its deviation over all items; 0 where all are alike.  (items,) float32.
 
     Parameters
@@ -65,7 +65,7 @@ def dialled(
         assert extended is not None
         queries, table = vectors.queries, extended.items if items is None else extended.items.index_select(0, items)
         return lambda index: extended.queries(queries(index), kappa) @ table.T
-    scored, popularity = scores_and_deviations(method, items, histories), popularity_coordinate(method.graph, items)
+    scored, popularity = _scores_and_deviations(method, items, histories), _popularity_coordinate(method.graph, items)
     return lambda index: _turned(*scored(index), kappa, popularity)
 
 
@@ -73,7 +73,7 @@ def dialled_family(method: Method, kappas: Sequence[float]) -> Callable[[Tensor 
     """Scores at every κ from one computation of the method's own."""
 
     def family(items: Tensor | None) -> ScorerFamily:
-        scored, popularity = scores_and_deviations(method, items), popularity_coordinate(method.graph, items)
+        scored, popularity = _scores_and_deviations(method, items), _popularity_coordinate(method.graph, items)
 
         def scores_of(index: Tensor) -> Iterator[Tensor]:
             plain, deviation = scored(index)
@@ -100,7 +100,7 @@ class DialVectors:
         vectors = method.vectors()
         if vectors is None:
             return None
-        coordinate = popularity_coordinate(method.graph)
+        coordinate = _popularity_coordinate(method.graph)
         return cls(torch.cat([vectors.items, coordinate[:, None]], dim=1), _covariance(vectors.items))
 
     def deviation(self, queries: Tensor) -> Tensor:
@@ -127,7 +127,7 @@ def _deviation_of_products(queries: Tensor, covariance: Tensor) -> Tensor:
     return ((wide @ covariance) * wide).sum(dim=1).clamp(min=0).sqrt().float()
 
 
-def scores_and_deviations(
+def _scores_and_deviations(
     method: Method, items: Tensor | None = None, histories: Histories | None = None
 ) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """A function from users to their scores over `items`, (b, items), and the deviation over all items, (b,)."""

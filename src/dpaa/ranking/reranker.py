@@ -18,7 +18,7 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.cooccurrence import Lists
 from dpaa.graph.kernels import top_k
-from dpaa.methods._popularity import items_of
+from dpaa.methods._shared import items_of
 from dpaa.methods.base import Histories, check_fields
 from dpaa.plugins import origin_of
 from dpaa.ranking.registry import RERANKERS

@@ -20,7 +20,7 @@ from dpaa.data.columns import Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
 from dpaa.data.popularity import popular_items, popularity_deciles
 from dpaa.errors import InputError
-from dpaa.evaluation.concentration import head, share_of
+from dpaa.evaluation.bias import head, share_of
 from dpaa.methods.dpaa import DPAA
 from dpaa.report._html import shown_item
 from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder

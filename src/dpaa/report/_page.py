@@ -1,4 +1,7 @@
-"""The page: one HTML file that needs no network, made of sections; the same figures as files."""
+"""The page: one HTML file that needs no network, made of sections; the same figures as files.
+
+Sections on JSON files are made here: frontiers (`dpaa debias`), comparisons (`dpaa compare`), audits (`dpaa audit`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -14,14 +18,148 @@ import dpaa
 from dpaa._io import check_file_target, write_file
 from dpaa._text import finite
 from dpaa.auditing import Audit
-from dpaa.report import _background, _documents, _runs
-from dpaa.report._charts import altair, check_figures, save
-from dpaa.report._html import Section, render, suffix
-from dpaa.report._inputs import Audited, Comparison, Frontier, Inputs, gather, parse
+from dpaa.evaluation.metrics import explain
+from dpaa.report import _runs
+from dpaa.report._charts import EQUAL, Dot, Line, altair, bars, check_figures, line, save, scatter
+from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
+from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather, parse
+from dpaa.report._runs import LOG, by_decile
 from dpaa.runs.folder import now
 
+DEEPEST = -0.3
+"""Points that lose more of the accuracy are no trade-off, and left out of the figure."""
+VERDICTS = {"not shown": "could be chance", "not tested": "not tested: no average over users"}
+
+
+def frontier(content: Frontier, suffix: str = "") -> Section:
+    """Accuracy against each goal over models and re-rankers, and the point that was chosen."""
+    drawn = [_goal(content, goal, f"{suffix}-{i}" if i else suffix) for i, goal in enumerate(content.goals)]
+    figures = [figure for figure in drawn if figure is not None]
+    rendered = render("frontier.html", frontier=content, figures=figures)
+    title = "The best trade-off between accuracy and popularity"
+    return Section(f"trade{suffix}", title, "Trade-off", rendered, figures)
+
+
+def _goal(content: Frontier, goal: Goal, suffix: str) -> Figure | None:
+    models = list(dict.fromkeys(point.model for point in content.points))
+    marks = {content.base.name: "baseline"} | {content.chosen.name: "chosen"}
+    dots = []
+    for point in content.points:
+        change, value = point.accuracy_change, point.metrics.get(goal.metric)
+        if change is not None and value is not None and change >= DEEPEST:
+            tip = f"{point.name}: accuracy {signed(change)}, {goal.metric} {value:.4g}"
+            about = (tip, point.plain, point.on_frontier, marks.get(point.name, ""))
+            dots.append(Dot(point.model, models.index(point.model), change, value, *about))
+    if len(dots) < 2:
+        return None
+    return Figure(
+        f"frontier{suffix}",
+        f"Accuracy against {goal.name}",
+        f"Accuracy against the baseline and {goal.metric} of every point; the chosen one and the baseline are marked.",
+        scatter(dots, "accuracy against the baseline", goal.metric, relative=True, falling=goal.better == "low"),
+        _frontier_table(content, marks),
+    )
+
+
+def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
+    rows = []
+    for point in content.points:
+        if point.on_frontier or point.plain:
+            words = filter(None, [marks.get(point.name), "" if point.on_frontier else "beaten by another point"])
+            mark = ", ".join(words)
+            rows.append(
+                [
+                    f"{point.name} ({mark})" if mark else point.name,
+                    number(point.accuracy_change, "+.1%"),
+                    *(number(point.metrics.get(metric)) for metric in content.chosen.metrics),
+                ]
+            )
+    heads = ["point", "accuracy against the baseline", *content.chosen.metrics]
+    return table("The frontier, and the models as they are", heads, rows)
+
+
+def comparison(content: Comparison, suffix: str = "") -> Section:
+    """Differences with intervals, and whether popular items are harmed."""
+    figure = _differences(content, suffix)
+    rendered = render("comparison.html", comparison=content, figure=figure, deltas=_deltas(content))
+    entries = ", ".join(dict.fromkeys(delta.entry for delta in content.deltas))
+    title = f"Significance: {entries[:60]}{'…' * (len(entries) > 60)} against {content.baseline}"
+    return Section(f"comparison{suffix}", title, "Comparison", rendered, [figure] if figure else [])
+
+
+def _differences(content: Comparison, suffix: str) -> Figure | None:
+    """Relative changes; those against a baseline near 0 are in the table alone."""
+    rows: list[dict[str, Any]] = []
+    for delta in content.deltas:
+        if delta.interval is not None and delta.relative is not None and delta.baseline:
+            low, high = (edge / abs(delta.baseline) for edge in delta.interval)
+            tip = f"{delta.entry}, {delta.metric}: {signed(delta.relative)} ({signed(low)} to {signed(high)})"
+            edges = {"value": delta.relative, "low": low, "high": high}
+            rows.append({"label": delta.metric, "name": delta.entry, "tip": tip} | edges)
+    if not rows:
+        return None
+    return Figure(
+        f"differences{suffix}",
+        f"Change against {content.baseline}",
+        f"Relative change of each metric with its interval. {'; '.join(row['tip'] for row in rows[:12])}.",
+        bars(rows, f"change relative to {content.baseline}"),
+    )
+
+
+def _deltas(content: Comparison) -> Markup:
+    def row(delta: Delta) -> list[object]:
+        known, edges, p = explain(delta.metric), delta.interval, delta.p_holm
+        return [
+            delta.entry,
+            Cell(delta.metric, note=known.words if known else ""),
+            *map(number, (delta.baseline, delta.value, delta.delta)),
+            number(delta.relative, "+.1%"),
+            Cell(minus(f"{edges[0]:.4f} to {edges[1]:.4f}"), edges[0]) if edges else number(None),
+            Cell("< 0.001", p) if p is not None and p < 0.001 else number(p, ".3f"),
+            VERDICTS.get(delta.verdict, f"{delta.verdict}, more than chance"),
+        ]
+
+    relative = ("relative", "difference / baseline; – where the baseline is 0 or near it")
+    corrected = ("p (Holm)", "corrected p-value: how surprising the difference would be if there were none")
+    before = ("entry", "metric", content.baseline, "value", "difference")
+    heads: Heads = [*before, relative, "interval", corrected, "verdict"]
+    return table(f"Differences from {content.baseline}", heads, list(map(row, content.deltas)))
+
+
+def audit(content: Audited, suffix: str = "") -> Section:
+    """How skewed a log is, and whether recommendations amplify it."""
+    figures, lists = [_lorenz(content, suffix)], content.recommendations
+    if lists and len(lists.deciles) == len(content.log.deciles) == 10:
+        shares = ((LOG, content.log.deciles, None), ("recommendations", lists.deciles, 0))
+        lines = [Line(name, range(1, 11), values, index) for name, values, index in shares]
+        figures.append(by_decile(f"audit-exposure{suffix}", lines, content.source))
+    rows = [
+        [name, number(value, ",.0f" if value == int(value or 0) else ",.4f"), content.meanings.get(name, "")]
+        for name, value in content.numbers.items()
+    ]
+    numbers = table("Numbers of the audit", ["name", "value", "meaning"], rows)
+    rendered = render("audit.html", audit=content, figures=figures, numbers=numbers)
+    return Section(f"audit{suffix}", f"Audit of {content.source}", "Audit", rendered, figures)
+
+
+def _lorenz(content: Audited, suffix: str) -> Figure:
+    parts = {"interactions of the log": content.log, "recommendations": content.recommendations}
+    lines = [
+        Line(name, [1 - x for x, _ in part.lorenz], [1 - y for _, y in part.lorenz], index)
+        for index, (name, part) in enumerate(parts.items())
+        if part and part.lorenz
+    ]
+    axes = ("share of items, most popular first", "share of the total")
+    return Figure(
+        f"audit-concentration{suffix}",
+        "How concentrated it is",
+        "Cumulative share of interactions and recommendations against share of items, most popular first.",
+        line([*lines, EQUAL], *axes, x_axis="percent", y_axis="percent", top=1.0),
+    )
+
+
 REMEDY = "free some space or choose another file with --out"
-BACKGROUND = (_background.dial, _background.training, _background.trace, _background.provenance)
+BACKGROUND = (_runs.dial, _runs.training, _runs.trace, _runs.provenance)
 CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
@@ -67,31 +205,28 @@ def write_page(
     return inputs
 
 
-def audit_page(audit: Audit, file: str | Path) -> None:
+def audit_page(audited: Audit, file: str | Path) -> None:
     """Write an audit as a page of its own.
 
     Parameters
     ----------
-    audit : result of `dpaa.audit`
+    audited : result of `dpaa.audit`
     file : the page, `.html`
     """
     check_page(file)
-    write_file(file, page("Popularity audit", [_audit_section(audit)]), REMEDY, make_folders=True)
-
-
-def _audit_section(audit: Audit) -> Section:
-    return _documents.audit(parse(Audited, finite(audit.as_json()), audit.source))
+    section = audit(parse(Audited, finite(audited.as_json()), audited.source))
+    write_file(file, page("Popularity audit", [section]), REMEDY, make_folders=True)
 
 
 def _sections(inputs: Inputs) -> list[Section]:
     """The verdict first, what specialists look for last; those that have something to show."""
     sections = [
         _runs.summary(inputs),
-        *(_documents.frontier(content, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),
+        *(frontier(content, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),
         *(section(inputs) for section in (_runs.exposure, _runs.metrics, _runs.groups)),
-        *(_documents.comparison(content, suffix(index)) for index, content in enumerate(inputs.of(Comparison))),
+        *(comparison(content, suffix(index)) for index, content in enumerate(inputs.of(Comparison))),
         *(section(inputs) for section in (_runs.data, _runs.items)),
-        *(_documents.audit(content, suffix(index)) for index, content in enumerate(inputs.of(Audited))),
+        *(audit(content, suffix(index)) for index, content in enumerate(inputs.of(Audited))),
         *(section(inputs) for section in BACKGROUND),
     ]
     return [section for section in sections if section.content.strip()]

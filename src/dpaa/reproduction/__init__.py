@@ -1,7 +1,7 @@
 """The DPAA paper's tables and figures: what to train, what was measured, and how it is shown beside the paper."""
 
-from dpaa.reproduction._budget import BUDGETS, Budget
 from dpaa.reproduction._chapters import chapters
+from dpaa.reproduction._paper import BUDGETS, Budget
 from dpaa.reproduction._plan import Plan
 from dpaa.reproduction._tables import Chapter, Table, write_chapters
 

@@ -11,9 +11,8 @@ from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
 from dpaa.methods.graph_method import PAPER_TRAINING, GraphMethod
 from dpaa.reproduction import _paper as paper
-from dpaa.reproduction._plan import Plan
+from dpaa.reproduction._plan import TITLES, Plan
 from dpaa.reproduction._results import RunResult
-from dpaa.reproduction._sources import TITLES
 from dpaa.reproduction._tables import Cell, Chapter, Column, Rows, Table, improvements, measured
 from dpaa.reproduction._trainings import known
 

@@ -19,7 +19,7 @@ from dpaa._io import LARGE_JSON, as_json, check_within, read_text, write_file
 from dpaa._text import parse_json
 from dpaa.data.parquet import read_parquet
 from dpaa.errors import InputError, reason
-from dpaa.reproduction._budget import FIRST
+from dpaa.reproduction._paper import FIRST
 
 Metrics = dict[str, float | None]
 """Metric → value; None where it is undefined."""

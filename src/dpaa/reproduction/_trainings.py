@@ -18,7 +18,7 @@ from dpaa.methods.base import Method
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, GraphMethod
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import PRETRAINED, UsesPretrained, needed_layers
-from dpaa.reproduction._budget import FIRST
+from dpaa.reproduction._paper import FIRST
 from dpaa.reproduction._results import Metrics, ResultStore, RunResult
 from dpaa.runs.fit import Callbacks, evaluate, fit_into, make_method, train_or_reuse
 from dpaa.runs.folder import versions

@@ -30,7 +30,7 @@ from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED, Pretrained
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.training.checkpoint import Start
+from dpaa.training import Start
 
 SHRINK = 0.4
 """What the start's rows are multiplied by.  Tables that were trained to their best continue to fit what they know

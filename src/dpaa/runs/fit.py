@@ -31,8 +31,7 @@ from dpaa.runs.folder import CONFIG, RunFolder, now
 from dpaa.runs.measure import FINAL, evaluate, need_dataset
 from dpaa.runs.model import Model, load, make_method
 from dpaa.runs.progress import Callbacks, watched_training
-from dpaa.training import distributed
-from dpaa.training.checkpoint import Checkpoint, Start
+from dpaa.training import Checkpoint, Start, distributed
 from dpaa.training.trainer import EpochReport, Interrupted, Trainer
 
 DEFAULT = "lightgcn"

@@ -39,7 +39,7 @@ from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.reranker import Reranker, stored_reranker
-from dpaa.training.checkpoint import CheckpointFolder
+from dpaa.training import CheckpointFolder
 from dpaa.training.trainer import EpochReport, Interrupted
 
 CONFIG, MANIFEST, HISTORY, TENSORS = "config.json", "manifest.json", "history.jsonl", "model.safetensors"

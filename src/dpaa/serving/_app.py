@@ -26,10 +26,20 @@ from starlette.responses import Response
 
 import dpaa
 from dpaa.errors import InputError
-from dpaa.serving._lists import Batcher, Listed, OverloadedError, Parameters, compute, taken_items
-from dpaa.serving._lists import Query as ListQuery
 from dpaa.serving._middleware import PROBLEM, Metrics, Middleware, overloaded, problem
-from dpaa.serving._snapshot import Snapshot, find, find_all, search
+from dpaa.serving._snapshot import (
+    Batcher,
+    Listed,
+    OverloadedError,
+    Parameters,
+    Snapshot,
+    compute,
+    find,
+    find_all,
+    search,
+    taken_items,
+)
+from dpaa.serving._snapshot import Query as ListQuery
 from dpaa.serving.options import ServeOptions
 
 MOST_SHOWN = 50

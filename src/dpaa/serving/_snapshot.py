@@ -1,22 +1,238 @@
-"""A run as a worker serves it: the model, look-ups of ids, and what is known of its items."""
+"""A run as a worker serves it: lists for several requests at a time, look-ups of ids, what is known of its items."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from bisect import bisect_left
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
+import torch
+from numpy.typing import NDArray
 
 from dpaa._text import json_text
 from dpaa.data.ids import WHOLE_NUMBER, is_text
+from dpaa.data.pairs import Pairs
 from dpaa.data.popularity import popular_items
 from dpaa.errors import InputError
+from dpaa.methods.base import Histories
+from dpaa.ranking.quotas import Quota
+from dpaa.ranking.rank import RankedBlock, Ranker, rank
 from dpaa.ranking.registry import RERANKERS
+from dpaa.ranking.reranker import Reranker
 from dpaa.runs.model import Model
-from dpaa.serving._lists import Ints, Listed, Parameters, Query, compute, taken_items
+
+Ints = NDArray[Any]
+NO_ITEMS: Ints = np.empty(0, dtype=np.int64)
+MOST_TOGETHER = 32
+"""Lists of one batch."""
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """What the lists of one request have in common; items are indices, ascending and distinct."""
+
+    k: int
+    kappa: float = 0.0
+    reranker: Reranker | None = None
+    exclude: Ints = field(default_factory=lambda: NO_ITEMS)
+    allow: Ints | None = None
+    """None allows all candidates of the run."""
+    quotas: tuple[Quota, ...] = ()
+
+    @cached_property
+    def group(self) -> Hashable:
+        """Queries of equal groups are ranked in one call; requests with filters keep to themselves."""
+        filtered = len(self.exclude) or self.allow is not None or self.quotas
+        return id(self) if filtered else (self.k, self.kappa, self.reranker)
+
+
+class Query(NamedTuple):
+    """One list: of a user with training pairs, of a history, or, with neither, the most popular items."""
+
+    parameters: Parameters
+    user: int | None = None
+    history: Ints | None = None
+
+    @property
+    def source(self) -> str:
+        """Where the list comes from."""
+        return "model" if self.user is not None else "popularity" if self.history is None else "history"
+
+
+class Listed(NamedTuple):
+    """Item indices and scores, best first."""
+
+    items: Ints
+    scores: NDArray[np.float32]
+
+
+def compute(model: Model, queries: Sequence[Query]) -> list[Listed | Exception]:
+    """Answer a batch, one call of `rank` for the queries of each group.
+
+    Parameters
+    ----------
+    model : the run
+    queries : with any parameters
+
+    Returns
+    -------
+    for each its list, or what is wrong with it; one bad query spoils no other
+    """
+    groups: dict[Hashable, list[int]] = {}
+    for position, query in enumerate(queries):
+        groups.setdefault((query.source, query.parameters.group), []).append(position)
+    answers: dict[int, Listed | Exception] = {}
+    for positions in groups.values():
+        try:
+            answers |= zip(positions, _rank(model, [queries[position] for position in positions]), strict=True)
+        except Exception as error:  # belongs to these requests; the worker and the rest of the batch continue
+            answers |= dict.fromkeys(positions, error)
+    return [answers[position] for position in range(len(queries))]
+
+
+def taken_items(model: Model, user: int) -> NDArray[np.int32]:
+    """Items of a user's training pairs."""
+    pairs = model.train
+    first, last = (int(np.searchsorted(pairs.user, np.int32(user), side)) for side in ("left", "right"))
+    return pairs.item[first:last]
+
+
+def _rank(model: Model, queries: Sequence[Query]) -> list[Listed]:
+    """Lists of one group."""
+    parameters, source = queries[0].parameters, queries[0].source
+    n_items, k, hidden = len(model.item_ids), min(parameters.k, len(model.item_ids)), parameters.exclude
+    candidates = model.candidates if parameters.allow is None else parameters.allow
+    plain = candidates is None and parameters.reranker is None and not parameters.quotas
+    if len(hidden) and not (plain and source != "popularity" and len(hidden) < n_items):
+        # As the library does it: re-rankers look at the candidates.  Hiding scores gives the same plain lists sooner.
+        some = np.arange(n_items) if candidates is None else candidates
+        candidates, hidden = some[~np.isin(some, hidden)], NO_ITEMS
+    if candidates is not None and not len(candidates):
+        raise InputError("no item is left to recommend; allow more items or exclude fewer")
+    if source == "popularity":
+        ranker = Ranker(n_items, torch.device("cpu"), None, candidates, parameters.quotas)
+        return _listed([ranker.rank_popular(model.fallback, np.zeros(len(queries), dtype=np.int64), k)])
+    masked, histories = model.train, None
+    users = np.array([query.user for query in queries]) if source == "model" else np.arange(len(queries))
+    if source == "history":
+        masked = _pairs(users, [query.history for query in queries])
+        histories = Histories(masked, len(queries))
+    if len(hidden):
+        taken = [query.history if query.user is None else taken_items(model, query.user) for query in queries]
+        masked = _pairs(users, [np.concatenate([some, hidden]) for some in taken])
+    blocks = rank(
+        model.method,
+        users,
+        k,
+        masked=masked,
+        candidates=candidates,
+        histories=histories,
+        dial=parameters.kappa,
+        prepared=model.prepared_dial if parameters.kappa else None,
+        reranker=parameters.reranker,
+        quotas=parameters.quotas,
+    )
+    return _listed(blocks)
+
+
+def _pairs(users: Ints, items: Sequence[Any]) -> Pairs:
+    return Pairs.of(np.repeat(users, [len(some) for some in items]), np.concatenate(items))
+
+
+def _listed(blocks: Any) -> list[Listed]:
+    ranked: Sequence[RankedBlock] = list(blocks)
+    return [
+        Listed(items[items >= 0], scores[items >= 0])
+        for block in ranked
+        for items, scores in zip(block.items, block.scores, strict=True)
+    ]
+
+
+class OverloadedError(Exception):
+    """As many queries wait as may wait."""
+
+
+class Batcher(Generic[Q, A]):
+    """Queries that arrive while a batch computes form the next one, so a quiet service never waits for company.
+
+    Parameters
+    ----------
+    compute : queries → an answer or an error for each
+    most_waiting : queries that may wait
+    inline : whether a batch is so short that it runs in the event loop, which saves the way to a thread and back
+    observe : gets the size of every batch
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[Sequence[Q]], Sequence[A | Exception]],
+        most_waiting: int = 256,
+        inline: bool = False,
+        observe: Callable[[int], None] = lambda _size: None,
+    ) -> None:
+        self._compute, self._most_waiting, self._inline, self._observe = compute, most_waiting, inline, observe
+        self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lists")
+        self._busy = False
+
+    def is_full(self) -> bool:
+        """Whether no further query may wait."""
+        return len(self._waiting) >= self._most_waiting
+
+    async def ask(self, *queries: Q) -> list[A]:
+        """Answers of these queries; an `OverloadedError` at once if they are too many."""
+        if len(self._waiting) + len(queries) > self._most_waiting:
+            raise OverloadedError
+        loop = asyncio.get_running_loop()
+        futures: list[asyncio.Future[A]] = [loop.create_future() for _ in queries]
+        self._waiting.extend(zip(queries, futures, strict=True))
+        if not self._busy:
+            self._busy = True
+            loop.call_soon(self._begin)  # after all requests that arrived in this turn
+        return await asyncio.gather(*futures)
+
+    def _begin(self) -> None:
+        batch: list[tuple[Q, asyncio.Future[A]]] = []
+        while self._waiting and len(batch) < MOST_TOGETHER:
+            entry = self._waiting.popleft()
+            if not entry[1].done():  # a request that timed out is not computed
+                batch.append(entry)
+        self._busy = bool(batch)
+        if not batch:
+            return
+        self._observe(len(batch))
+        queries, futures = [entry[0] for entry in batch], [entry[1] for entry in batch]
+        if self._inline:
+            self._end(futures, self._compute(queries))
+        else:
+            computing = asyncio.get_running_loop().run_in_executor(self._thread, self._compute, queries)
+            computing.add_done_callback(lambda done: self._end(futures, done.result()))
+
+    def _end(self, futures: list[asyncio.Future[A]], answers: Sequence[A | Exception]) -> None:
+        for future, answer in zip(futures, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        asyncio.get_running_loop().call_soon(self._begin)
+
+    def close(self) -> None:
+        """Release the thread; queries that still wait are not computed."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
 
 Id = int | str
 MOST_SAMPLED = 200
@@ -52,8 +268,8 @@ class Snapshot:
     def listed_rows(self, listed: Listed) -> list[dict[str, Any]]:
         """Items with score and rank."""
         rows = self.rows(listed.items)
-        for rank, (row, score) in enumerate(zip(rows, listed.scores.tolist(), strict=True), 1):
-            row["score"], row["rank"] = score, rank
+        for place, (row, score) in enumerate(zip(rows, listed.scores.tolist(), strict=True), 1):
+            row["score"], row["rank"] = score, place
         return rows
 
     def popularity(self, items: Ints) -> list[dict[str, Any]]:

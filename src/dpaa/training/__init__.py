@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dpaa.training._stopping import EpochReport
-from dpaa.training.checkpoint import Checkpoint, CheckpointFolder, Start
+from dpaa.training._state import Checkpoint, CheckpointFolder, EpochReport, Start
 from dpaa.training.trainer import MONITOR, Interrupted, Trainer
 
 __all__ = ["MONITOR", "Checkpoint", "CheckpointFolder", "EpochReport", "Interrupted", "Start", "Trainer"]

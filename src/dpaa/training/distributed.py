@@ -2,8 +2,9 @@
 
     torchrun --nproc-per-node 2 -m dpaa train data/mine --out runs/wide
 
-Every process trains its columns of the tables (`dpaa.graph.columns`), step by step with the others.  Rank 0 alone reads
-and writes run folders, validates and shows; what it reads or decides is broadcast.
+Propagation, its gradient, Adam and L2 work on each column alone, so every process trains some columns of the tables and
+sends the others a few numbers per triple and nothing of the layers.  Rank 0 alone reads and writes run folders,
+validates and shows; what it reads or decides is broadcast.
 """
 
 from __future__ import annotations
@@ -12,21 +13,159 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TypeVar
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from dpaa.errors import InputError
-from dpaa.graph.columns import ALONE, Peers
+from dpaa.graph.tiles import UNIT, Columns, add_in_pairs
+
+
+class Peers(Protocol):
+    """The processes that hold a part of the columns each, as one of them sees them; rank 0 leads."""
+
+    rank: int
+    count: int
+
+    def everyone(self, part: Tensor) -> list[Tensor]:
+        """What each has, by rank; all of one shape."""
+
+    def send(self, part: Tensor, to: int) -> None:
+        """Send a tensor to one process, which receives."""
+
+    def receive(self, part: Tensor, sender: int) -> None:
+        """Overwrite a tensor with what that process sends."""
+
+
+class _Alone:
+    """One process that holds all columns."""
+
+    rank, count = 0, 1
+
+    def everyone(self, part: Tensor) -> list[Tensor]:
+        """Its own part."""
+        return [part]
+
+    def send(self, part: Tensor, to: int) -> None:
+        """There is no other process."""
+
+    def receive(self, part: Tensor, sender: int) -> None:
+        """There is no other process."""
+
+
+ALONE = _Alone()
+
+
+def split_columns(size: int, peers: Peers) -> Columns:
+    """The columns that this process holds.
+
+    Parameters
+    ----------
+    size : columns of the whole table
+    peers : the processes
+
+    Returns
+    -------
+    the part of the columns of this process
+
+    Raises
+    ------
+    InputError : if there are more processes than units of columns
+    """
+    return Columns(size) if peers.count == 1 else SharedColumns(size, peers)
+
+
+class SharedColumns(Columns):
+    """The columns of one process among all columns of a table.
+
+    A sum over columns is a tree of units that does not depend on which process holds which columns, so the number of
+    processes changes no bit.  Whoever holds an aligned block of units sends one number for all of it.
+    """
+
+    alone = False
+
+    def __init__(self, size: int, peers: Peers) -> None:
+        super().__init__(size)
+        self.peers, self.leads = peers, peers.rank == 0
+        units = -(-size // UNIT)
+        if peers.count > units:
+            raise InputError(
+                f"embedding_size {size} can be shared by at most {units} processes, {UNIT} columns each, got "
+                f"{peers.count}; use fewer processes or a larger embedding_size"
+            )
+        self._bounds = [rank * units // peers.count for rank in range(peers.count + 1)]
+        # How often units can be joined in pairs before a pair would lie in two processes.
+        self._levels = min((bound & -bound).bit_length() - 1 for bound in self._bounds[1:-1])
+        self.own = self._of(peers.rank)
+
+    def _of(self, rank: int) -> slice:
+        return slice(self._bounds[rank] * UNIT, min(self._bounds[rank + 1] * UNIT, self.size))
+
+    @cached_property
+    def _widths(self) -> list[int]:
+        return [self._of(rank).stop - self._of(rank).start for rank in range(self.peers.count)]
+
+    def cut(self, whole: Tensor) -> Tensor:
+        """This process's columns of an (n, size) table; a view."""
+        return whole[:, self.own]
+
+    def over_all(self, joined: Tensor) -> Tensor:
+        """Sum over all processes of what `joined` returned in each.  (…)."""
+        step = 1 << self._levels
+        few = [-(-(last - first) // step) for first, last in zip(self._bounds, self._bounds[1:], strict=False)]
+        if len(joined) < max(few):
+            joined = torch.cat([joined, joined.new_zeros(max(few) - len(joined), *joined.shape[1:])])
+        parts = [part for n, theirs in zip(few, self.peers.everyone(joined), strict=True) for part in theirs[:n]]
+        return add_in_pairs(parts)[0]
+
+    def whole(self, rows: Tensor) -> Tensor:
+        """Whole rows from this process's columns, differentiable.  (n, width) → (n, size)."""
+        return _Whole.apply(rows, self)  # type: ignore[no-any-return, no-untyped-call]
+
+    def gathered(self, rows: Tensor) -> Tensor:
+        """The same without gradient."""
+        widest = max(self._widths)
+        if self.width < widest:
+            rows = torch.cat([rows, rows.new_zeros(len(rows), widest - self.width)], dim=1)
+        parts = self.peers.everyone(rows.contiguous())
+        return torch.cat([part[:, :width] for part, width in zip(parts, self._widths, strict=True)], dim=1)
+
+    def to_leader(self, table: Tensor) -> Tensor:
+        """The whole table in the process that leads, from each process's columns; empty elsewhere."""
+        if not self.leads:
+            self.peers.send(table.contiguous(), 0)
+            return table.new_empty(0)
+        whole = table.new_empty(len(table), self.size)
+        whole[:, self.own] = table
+        for rank in range(1, self.peers.count):
+            theirs = table.new_empty(len(table), self._widths[rank])
+            self.peers.receive(theirs, rank)
+            whole[:, self._of(rank)] = theirs
+        return whole
+
+
+class _Whole(torch.autograd.Function):
+    """All columns of rows; each process takes its own part of their gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, columns: SharedColumns) -> Tensor:
+        ctx.own = columns.own
+        return columns.gathered(rows)
+
+    @staticmethod
+    def backward(ctx: Any, by_whole: Tensor) -> tuple[Tensor, None]:
+        return by_whole[:, ctx.own].contiguous(), None
+
 
 Value = TypeVar("Value")
 LONGEST_WAIT = timedelta(days=1)
 """For a validation by rank 0, or its training of a closed form; a process that died is noticed at once."""
 
 
-class LostProcessError(InputError):
+class _LostProcessError(InputError):
     """Another process of this training has ended."""
 
     def __init__(self) -> None:
@@ -49,7 +188,7 @@ def process_group() -> Iterator[None]:
 
 
 class Processes:
-    """All processes of a training, as `dpaa.graph.columns.Peers` describes them."""
+    """All processes of a training, as `Peers` describes them."""
 
     def __init__(self) -> None:
         self.rank, self.count = dist.get_rank(), dist.get_world_size()
@@ -101,4 +240,4 @@ def _lost() -> Iterator[None]:
     try:
         yield
     except RuntimeError:
-        raise LostProcessError from None
+        raise _LostProcessError from None

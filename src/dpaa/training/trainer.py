@@ -13,21 +13,26 @@ from torch import Tensor
 
 from dpaa._machine import computing, give_back_memory, lasting
 from dpaa.errors import DivergedError, InputError
-from dpaa.graph.columns import split_columns
 from dpaa.graph.kernels import Adam
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training import distributed
-from dpaa.training._stopping import (
+from dpaa.training._state import (
     DIVERGED_EPOCHS,
+    MOMENTS,
     SHORT_DIVERGED_FACTOR,
     Best,
+    Checkpoint,
+    CheckpointFolder,
     EarlyStopping,
     EpochReport,
     Progress,
+    Start,
     learning_rate_at,
+    resume,
+    whole_state,
 )
-from dpaa.training.checkpoint import MOMENTS, Checkpoint, CheckpointFolder, Start, resume, whole_state
+from dpaa.training.distributed import split_columns
 
 __all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
 

@@ -20,7 +20,7 @@ from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, popularity_gro
 NICHE = 1
 
 
-def fewest_protected(k: int, share: float, significance: float) -> list[int]:
+def _fewest_protected(k: int, share: float, significance: float) -> list[int]:
     """How many protected items the first 1, 2, …, k ranks need."""
     needed, fewest = [], 0
     for length in range(1, k + 1):
@@ -48,7 +48,7 @@ class FAIR(TopCandidates):
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; where niche candidates run out, the list continues without."""
         group = popularity_groups(candidates, self.head_share)
-        needed = torch.tensor(fewest_protected(k, self.strength, self.significance), device=scores.device)
+        needed = torch.tensor(_fewest_protected(k, self.strength, self.significance), device=scores.device)
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:
             length = counts.sum(dim=1).long().clamp(max=k - 1)

@@ -16,7 +16,7 @@ from torch import Tensor
 from dpaa.ranking.rerankers.calibrated_popularity import CalibratedPopularity
 
 
-def kullback_leibler(wanted: Tensor, listed: Tensor, smoothing: float) -> Tensor:
+def _kullback_leibler(wanted: Tensor, listed: Tensor, smoothing: float) -> Tensor:
     """`Σ p log(p / q̃)` along the last dimension, in nats; a group that is not wanted adds nothing."""
     mixed = torch.lerp(listed, wanted, smoothing)
     return torch.xlogy(wanted, wanted / torch.where(wanted > 0, mixed, 1.0)).sum(dim=-1)
@@ -37,4 +37,4 @@ class Steck(CalibratedPopularity):
 
     def distance(self, wanted: Tensor, listed: Tensor) -> Tensor:
         """The divergence of the list from the history."""
-        return kullback_leibler(wanted, listed, self.smoothing)
+        return _kullback_leibler(wanted, listed, self.smoothing)
