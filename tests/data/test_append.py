@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.ids import SPLITS
 from dpaa.data.prepare import RULES
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from dpaa.errors import InputError

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.pairs import Pairs
-from dpaa.data.popularity import popular_items
+from dpaa.data.pairs import Pairs, popular_items
 
 some_pairs = st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=40)
 

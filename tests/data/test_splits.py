@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpaa.data.columns import SPLITS
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import SPLITS
 from dpaa.data.inputs import open_log
 from dpaa.data.prepare import one_table
 from dpaa.data.splits import SPLIT_KINDS, SplitRule

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaa.data.popularity import popular_items
+from dpaa.data.pairs import popular_items
 from dpaa.evaluation import bias
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS

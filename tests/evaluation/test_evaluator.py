@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.popularity import popular_items
+from dpaa.data.pairs import popular_items
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from tests.evaluation import slow_suite

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa.data.columns import Column
+from dpaa.data.ids import Column
 from dpaa.data.sources.world import simulate
 from dpaa.reproduction import BUDGETS
 from tests.command import dpaa_ok

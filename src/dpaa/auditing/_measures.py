@@ -16,12 +16,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.data.attributes import attributes_of
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.ids import distinct_ids, encode, is_text
+from dpaa.data.ids import Column, distinct_ids, encode, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
-from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from dpaa.evaluation import bias

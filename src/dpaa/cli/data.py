@@ -33,7 +33,7 @@ SPLITS = "random, random-global, temporal, leave-last, user-folds, cold-users, c
 
 
 @dataclass(frozen=True)
-class SplitOptions:
+class _SplitOptions:
     """How a log is split."""
 
     split: Annotated[str, Option(help=f"Rule: {SPLITS}.")] = "random"
@@ -48,10 +48,10 @@ class SplitOptions:
 
 
 @app.command()
-@options.grouped(how=SplitOptions, source=options.LogOptions)
+@options.grouped(how=_SplitOptions, source=options.LogOptions)
 def log(
     files: Annotated[list[str], Argument(metavar="FILE|FOLDER|PATTERN|-…", help="The log; - for standard input.")],
-    how: SplitOptions,
+    how: _SplitOptions,
     source: options.LogOptions,
     out_folder: Annotated[Path | None, Option("--out", help="Folder of the dataset to write.")] = None,
     append: Annotated[Path | None, Option(metavar="DATASET", help="Append the log to this dataset.")] = None,
@@ -83,7 +83,7 @@ def log(
 
     source.check(overwrite)
     if append is not None:
-        if how != SplitOptions() or source.positive or source.keep_duplicates:
+        if how != _SplitOptions() or source.positive or source.keep_duplicates:
             kept = "--append keeps the rules that the dataset was made with"
             raise InputError(f"{kept}; leave --split, --positive and their like out")
         _append(files, append, out_folder, overwrite, source)

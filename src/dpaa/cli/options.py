@@ -315,8 +315,7 @@ def read_pairs(file: Path, model: Model, names: ColumnNames, known_users: bool =
     """
     import polars as pl
 
-    from dpaa.data.columns import Column
-    from dpaa.data.ids import is_text, kind
+    from dpaa.data.ids import Column, is_text, kind
     from dpaa.data.inputs import open_table
     from dpaa.data.log import Reading, read_log
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpaa.data._engine import Engine, text
 from dpaa.data._values import WHOLE_NUMBER, Values
-from dpaa.data.columns import Column
+from dpaa.data.ids import Column
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, find_columns, note_positives, rule_column
 from dpaa.data.tables import Table
 from dpaa.errors import InputError, MissingExtraError

@@ -19,8 +19,7 @@ import polars.selectors as cs
 
 from dpaa._io import digest, write_into
 from dpaa.data._values import Wanted, read_frame
-from dpaa.data.columns import Column
-from dpaa.data.ids import encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import Column, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.log import find_column
 from dpaa.data.parquet import read_parquet
 from dpaa.data.tables import Table

@@ -18,14 +18,12 @@ from dpaa._io import LARGE_JSON, as_json, check_folder_name, read_json, resolve_
 from dpaa.data._engine import Engine, in_words
 from dpaa.data._spark import SparkEngine
 from dpaa.data.attributes import ItemAttributes, attributes_of, read_attributes
-from dpaa.data.columns import ABOUT_FILE as ABOUT_FILE
-from dpaa.data.columns import IDS, SPLITS, Column, SplitName
-from dpaa.data.ids import checked_type, distinct_ids, encode, one_type
+from dpaa.data.ids import ABOUT_FILE as ABOUT_FILE
+from dpaa.data.ids import IDS, SPLITS, Column, SplitName, checked_type, distinct_ids, encode, one_type
 from dpaa.data.inputs import TextForm, open_log, open_table
 from dpaa.data.log import ColumnNames
-from dpaa.data.pairs import Indices, Pairs, fingerprint
+from dpaa.data.pairs import Indices, Pairs, fingerprint, popular_items, recent_popularity
 from dpaa.data.parquet import read_parquet
-from dpaa.data.popularity import popular_items, recent_popularity
 from dpaa.data.prepare import Frames, Recipe, append_table, one_table, table_per_split
 from dpaa.data.splits import SplitRule
 from dpaa.data.tables import Table, as_table

@@ -1,8 +1,9 @@
-"""The user's own ids: their two types (integer, text) and the way from ids to indices."""
+"""Names of columns and splits, and the user's own ids: their two types and the way from ids to indices."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +11,23 @@ import polars as pl
 
 from dpaa.errors import InputError
 
+ABOUT_FILE: Final = "dataset.json"
+"""What a prepared dataset says of itself."""
+SplitName = Literal["train", "valid", "test"]
+SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
+
+
+class Column:
+    """Column names in every table the package writes."""
+
+    USER: Final = "user_id"
+    ITEM: Final = "item_id"
+    RATING: Final = "rating"
+    TIMESTAMP: Final = "timestamp"
+    COUNT: Final = "count"
+
+
+IDS = (Column.USER, Column.ITEM)
 WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
 """Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""
 FEW = 64

@@ -19,7 +19,7 @@ import polars as pl
 
 from dpaa._io import read_bytes, resolve_path, temporary_folder
 from dpaa._text import parse_json, without_secrets
-from dpaa.data.columns import Column
+from dpaa.data.ids import Column
 from dpaa.data.parquet import MAGIC, check_size
 from dpaa.data.tables import QUOTING, Part, Table, lines_of
 from dpaa.errors import InputError, reason

@@ -10,8 +10,7 @@ import polars as pl
 from dpaa._text import counted
 from dpaa.data._engine import Engine, in_words, listed
 from dpaa.data._values import Values, Wanted, read_frame, read_values
-from dpaa.data.columns import IDS, Column
-from dpaa.data.ids import integers_if_unchanged
+from dpaa.data.ids import IDS, Column, integers_if_unchanged
 from dpaa.data.tables import Table, lines_of
 from dpaa.errors import InputError
 

@@ -16,8 +16,7 @@ from dpaa._text import counted
 from dpaa.data._engine import Engine, in_words
 from dpaa.data._spark import SparkEngine, define_spark_log
 from dpaa.data._values import Values
-from dpaa.data.columns import IDS, SPLITS, Column, SplitName
-from dpaa.data.ids import one_type
+from dpaa.data.ids import IDS, SPLITS, Column, SplitName, one_type
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, define_log, define_pairs, read_candidates, read_log
 from dpaa.data.splits import LABELS, SplitRule, define_labels, drop_rare
 from dpaa.data.tables import Table
@@ -33,7 +32,7 @@ LABEL = "label"
 Frames = Mapping[SplitName, pl.DataFrame]
 
 
-class Prepared(NamedTuple):
+class _Prepared(NamedTuple):
     """What `Dataset.of` takes, but for the name."""
 
     frames: dict[SplitName, pl.DataFrame]
@@ -148,7 +147,7 @@ class Recipe(BaseModel):
         }
 
 
-def one_table(table: Table, split: SplitRule | None = None, *, drop_invalid: bool = False, **recipe: Any) -> Prepared:
+def one_table(table: Table, split: SplitRule | None = None, *, drop_invalid: bool = False, **recipe: Any) -> _Prepared:
     """Prepare one table in memory.
 
     Parameters
@@ -166,12 +165,12 @@ def one_table(table: Table, split: SplitRule | None = None, *, drop_invalid: boo
     with Engine() as engine, in_words(table.name):
         values, columns = how.pairs(engine, table, drop_invalid, split is not None and split.needs_times)
         frames = {name: engine.frame(query) for name, query in how.queries(engine, columns, table.name).items()}
-    return Prepared(frames, how.about(table.name), values.notes, invalid=values.invalid)
+    return _Prepared(frames, how.about(table.name), values.notes, invalid=values.invalid)
 
 
 def table_per_split(
     tables: Mapping[SplitName, Table], candidates: Table | None = None, *, drop_invalid: bool = False, **recipe: Any
-) -> Prepared:
+) -> _Prepared:
     """Prepare one table per split in memory; pairs are counted in the training split only.
 
     Parameters
@@ -200,12 +199,12 @@ def table_per_split(
     }
     frames = {split: log.frame for split, log in zip(tables, logs, strict=True)}
     notes = [note for log in logs for note in log.notes]
-    return Prepared(frames, about, notes, allowed, pl.concat(invalid) if invalid else None)
+    return _Prepared(frames, about, notes, allowed, pl.concat(invalid) if invalid else None)
 
 
 def append_table(
     frames: Frames, about: Mapping[str, Any], name: str, table: Table, names: ColumnNames | None, drop_invalid: bool
-) -> Prepared:
+) -> _Prepared:
     """Append the positives of a table to the splits of a dataset, by the rules that it was made with.
 
     Pairs that are there already stay what they are. New ones are labelled by the dataset's split rule: at random among
@@ -271,7 +270,7 @@ def append_table(
         effect = "their counts are added" if recipe.keep_duplicates else "they stay where they are"
         notes.append(f"{again.height:,} pairs of {table.name} are in the dataset already; {effect}")
     entry = {"source": table.name, "positives": log.frame.height, "new_pairs": pairs}
-    return Prepared(parts, {**about, APPENDED: [*earlier, entry]}, notes, invalid=log.invalid)
+    return _Prepared(parts, {**about, APPENDED: [*earlier, entry]}, notes, invalid=log.invalid)
 
 
 def _times(frame: pl.DataFrame) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaa.data._engine import Engine
-from dpaa.data.columns import Column
+from dpaa.data.ids import Column
 from dpaa.errors import InputError, need_whole
 
 SPLIT_KINDS = (

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from dpaa.data._engine import Engine, in_words, listed, name, text
-from dpaa.data.columns import Column
+from dpaa.data.ids import Column
 from dpaa.data.parquet import check_size
 from dpaa.errors import InputError, MissingExtraError, reason
 
@@ -84,7 +84,7 @@ class Part:
         options = (
             f"auto_detect = false, header = false, columns = {{{types}}}, delim = {text(self.separator)}, "
             f"quote = {quote}, escape = {quote}, skip = {self.skipped}, encoding = {text(self.encoding)}, "
-            f"compression = {text('gzip' if is_gzipped(self.path) else 'none')}, max_line_size = {LONGEST_LINE}, "
+            f"compression = {text('gzip' if _is_gzipped(self.path) else 'none')}, max_line_size = {LONGEST_LINE}, "
             # Strict mode also refuses line ends of two kinds.
             f"store_rejects = true, strict_mode = {self.separator != NO_SEPARATOR}, hive_partitioning = false"
         )
@@ -230,7 +230,7 @@ def _insert_rejected(engine: Engine, part: Part, index: int) -> None:
         engine.run(f"INSERT INTO raw (_torn, _part, _line) VALUES ({text(what)}, {index}, {line})")
 
 
-class Location(NamedTuple):
+class _Location(NamedTuple):
     """Where a row is."""
 
     source: str
@@ -244,7 +244,7 @@ class Location(NamedTuple):
         return f"{self.unit} {self.number:,} of {self.source}"
 
 
-def locate(engine: Engine, table: Table, keys: Sequence[tuple[int, int, int | None]]) -> list[Location]:
+def locate(engine: Engine, table: Table, keys: Sequence[tuple[int, int, int | None]]) -> list[_Location]:
     """Find rows of the view `rows` in their files.
 
     Parameters
@@ -260,10 +260,10 @@ def locate(engine: Engine, table: Table, keys: Sequence[tuple[int, int, int | No
     if table.typed or table.parts[0].format == "list":
         names, first = ([part.name for part in table.parts], 1) if table.parts else ([table.name], 0)
         return [
-            Location(names[part], "row" if line is None else "line", line or row + first, None)
+            _Location(names[part], "row" if line is None else "line", line or row + first, None)
             for part, row, line in keys
         ]
-    located: dict[int, Location] = {}
+    located: dict[int, _Location] = {}
     for index, part in enumerate(table.parts):
         wanted = {row: line for number, row, line in keys if number == index}
         if not wanted:
@@ -281,7 +281,7 @@ def locate(engine: Engine, table: Table, keys: Sequence[tuple[int, int, int | No
                 row += 1
                 key = row if wanted.get(row, ordinal) is None else None
             if key is not None:
-                located[key] = Location(part.name, "line", line, content)
+                located[key] = _Location(part.name, "line", line, content)
     return [located[row] for _, row, _ in keys]
 
 
@@ -313,7 +313,7 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
     return pl.DataFrame({one: values.tolist() for one, values in present.items()})
 
 
-def is_gzipped(path: Path) -> bool:
+def _is_gzipped(path: Path) -> bool:
     """Whether a file is gzipped, by its first bytes."""
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
@@ -329,7 +329,7 @@ def lines_of(path: Path, encoding: str = "utf-8") -> Iterator[Iterator[str]]:
     encoding : its encoding
     """
     with path.open("rb") as raw:
-        stream = gzip.GzipFile(fileobj=raw) if is_gzipped(path) else raw
+        stream = gzip.GzipFile(fileobj=raw) if _is_gzipped(path) else raw
         codec = "utf-8-sig" if encoding == "utf-8" else encoding
         lines = io.TextIOWrapper(stream, codec, "surrogateescape", newline="")
         try:

@@ -1,7 +1,7 @@
 """How concentrated counts and how popular lists are: what several metrics and the audit have in common.
 
 `lists` is (users, k) item indices, −1 where a list ends early or the item is not known; `popular` is (n_items,) bool
-(see `dpaa.data.popularity`).  An empty list says nothing about popularity: its value is NaN, and averages leave its
+(see `dpaa.data.pairs`).  An empty list says nothing about popularity: its value is NaN, and averages leave its
 user out.  The metrics themselves are in `dpaa.evaluation.metrics`.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaa.data.popularity import POPULAR_SHARE, popular_items
+from dpaa.data.pairs import POPULAR_SHARE, popular_items
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]

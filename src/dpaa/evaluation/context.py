@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import mean_per_row, tastes
 

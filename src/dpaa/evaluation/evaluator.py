@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import Column
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among

@@ -19,9 +19,8 @@ import torch
 from numpy.typing import NDArray
 
 from dpaa.data._values import Wanted, read_frame
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import Column, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.inputs import open_log, open_table
 from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 import dpaa
 from dpaa._io import as_json, check_folder_name, resolve_path, whole_folder, write_into
-from dpaa.data.columns import Column
-from dpaa.data.ids import look_up
+from dpaa.data.ids import Column, look_up
 from dpaa.errors import InputError, import_extra
 from dpaa.runs.lists import Ids
 from dpaa.runs.model import BLOCK_VECTORS, Model

@@ -10,7 +10,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.data.popularity import popularity_deciles
+from dpaa.data.pairs import popularity_deciles
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums

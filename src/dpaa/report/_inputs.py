@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dpaa._io import LARGE_JSON, read_json
 from dpaa._text import printable
-from dpaa.data.columns import Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.popularity import popular_items, popularity_deciles
+from dpaa.data.ids import Column
+from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import head, share_of
 from dpaa.methods.dpaa import DPAA

@@ -13,8 +13,8 @@ from typing import Any
 import polars as pl
 
 from dpaa._io import LARGE_JSON, check_within, read_text
-from dpaa.data.columns import Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, from_files, read_dataset
+from dpaa.data.ids import Column
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, yahoo_r3
 from dpaa.data.sources.severity import read_pairs, with_severity

@@ -24,12 +24,10 @@ from dpaa import _io
 from dpaa._io import LARGE_JSON, SMALL_JSON, Content, as_json, digest, resolve_path
 from dpaa._text import finite, parse_json
 from dpaa.data.attributes import ATTRIBUTES_FILE, ItemAttributes, read_attributes
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, checked_counts, read_dataset
-from dpaa.data.ids import checked_type, look_up
-from dpaa.data.pairs import Pairs
+from dpaa.data.ids import Column, checked_type, look_up
+from dpaa.data.pairs import Pairs, popular_items
 from dpaa.data.parquet import parquet_schema, read_parquet
-from dpaa.data.popularity import popular_items
 from dpaa.errors import DivergedError, InputError, reason
 from dpaa.evaluation.dial_curve import DialCurve, active_kappa
 from dpaa.evaluation.evaluator import Evaluation, Protocol

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from dpaa._text import counted
 from dpaa.data.attributes import ItemAttributes
-from dpaa.data.columns import Column
-from dpaa.data.ids import check_ids, encode
+from dpaa.data.ids import Column, check_ids, encode
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.methods.base import Histories

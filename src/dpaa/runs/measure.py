@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import encode
+from dpaa.data.ids import Column, encode
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import DialCurve, check_objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap

@@ -14,9 +14,8 @@ import polars as pl
 import torch
 
 from dpaa.data.attributes import TITLE
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import check_ids, look_up
+from dpaa.data.ids import Column, check_ids, look_up
 from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, active_kappa

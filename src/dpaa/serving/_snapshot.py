@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from dpaa._text import json_text
 from dpaa.data.ids import WHOLE_NUMBER, is_text
-from dpaa.data.pairs import Pairs
-from dpaa.data.popularity import popular_items
+from dpaa.data.pairs import Pairs, popular_items
 from dpaa.errors import InputError
 from dpaa.methods.base import Histories
 from dpaa.ranking.quotas import Quota

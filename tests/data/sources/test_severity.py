@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.ids import Column
 from dpaa.data.sources.severity import read_pairs, with_severity
 from tests.command import dpaa_ok, run_dpaa
 

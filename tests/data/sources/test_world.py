@@ -4,7 +4,7 @@ import pytest
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
-from dpaa.data.sources.world import World, simulate, simulate_world
+from dpaa.data.sources.world import _World, simulate, simulate_world
 
 
 def matrix(dataset: Dataset, pairs: Pairs) -> npt.NDArray[np.bool_]:
@@ -21,11 +21,11 @@ def recall(scores: npt.NDArray[np.float64], dataset: Dataset, k: int = 20) -> fl
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world() -> _World:
     return simulate_world()
 
 
-def test_sizes(world: World) -> None:
+def test_sizes(world: _World) -> None:
     dataset = world.dataset
     assert dataset.n_users == 2000
     assert 55_000 < len(dataset.train) < 65_000
@@ -36,7 +36,7 @@ def test_sizes(world: World) -> None:
     assert not len(dataset.overlap("train", "test")) + len(dataset.overlap("valid", "test"))
 
 
-def test_there_is_something_to_learn(world: World) -> None:
+def test_there_is_something_to_learn(world: _World) -> None:
     """Chance < popularity < collaborative filtering < the truth, each by a clear margin."""
     dataset = world.dataset
     train = matrix(dataset, dataset.train).astype(float)
@@ -50,7 +50,7 @@ def test_there_is_something_to_learn(world: World) -> None:
     assert recall(world.affinity.astype(float), dataset) > 1.5 * recall(train @ weights, dataset)
 
 
-def test_the_log_repeats_the_promotion_and_the_test_does_not(world: World) -> None:
+def test_the_log_repeats_the_promotion_and_the_test_does_not(world: _World) -> None:
     dataset = world.dataset
     promoted = world.exposure > np.quantile(world.exposure, 0.8)
     assert promoted[dataset.train.item].mean() > 0.55

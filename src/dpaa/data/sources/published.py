@@ -27,8 +27,8 @@ import polars as pl
 
 from dpaa._io import read_text
 from dpaa.data._values import Kind, Wanted, read_frame
-from dpaa.data.columns import IDS, Column
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import IDS, Column
 from dpaa.data.inputs import TextForm, open_table
 from dpaa.data.log import find_column
 from dpaa.data.prepare import VALIDATION_EXPOSURE
@@ -41,7 +41,7 @@ TRAIN_FILE = "ydata-ymusic-rating-study-v1_0-train.txt"
 TEST_FILE = "ydata-ymusic-rating-study-v1_0-test.txt"
 
 
-def read_matrix(file: Path) -> pl.DataFrame:
+def _read_matrix(file: Path) -> pl.DataFrame:
     """Read a matrix of ratings; users and items are numbered from 0."""
     lines = read_text(file, LARGEST).splitlines()
     try:
@@ -54,7 +54,7 @@ def read_matrix(file: Path) -> pl.DataFrame:
     return pl.DataFrame({Column.USER: user, Column.ITEM: item, Column.RATING: matrix[user, item]})
 
 
-def read_rows(file: Path, form: TextForm | None = None) -> pl.DataFrame:
+def _read_rows(file: Path, form: TextForm | None = None) -> pl.DataFrame:
     """Read a table of integer users and items, ratings, and times where there are any, in the order of the file."""
     table = open_table(file, "csv", form)
     kinds: dict[str, Kind] = {Column.USER: "id", Column.ITEM: "id", Column.RATING: "exact"}
@@ -91,16 +91,16 @@ class Published:
     expected: tuple[tuple[int, int, int], tuple[int, int, int]]
 
 
-read_tsv = partial(read_rows, form=TextForm("\t", (Column.USER, Column.ITEM, Column.RATING)))
+read_tsv = partial(_read_rows, form=TextForm("\t", (Column.USER, Column.ITEM, Column.RATING)))
 COAT_COUNTS = ((290, 300, 3_622), (290, 300, 1_862))
 YAHOO_COUNTS = ((15_400, 1_000, 125_077), (5_400, 1_000, 4_749))
 KUAIREC_COUNTS = ((7_176, 10_728, 936_390), (1_411, 3_327, 217_175))
 MATRICES, CSV_FILES = ("train.ascii", "test.ascii"), ("big_matrix.csv", "small_matrix.csv")
 PUBLISHED = {
-    "coat": Published("Coat Shopping", MATRICES, read_matrix, "rating >= 3", "test", 1 / 3, COAT_COUNTS),
+    "coat": Published("Coat Shopping", MATRICES, _read_matrix, "rating >= 3", "test", 1 / 3, COAT_COUNTS),
     # The DPAA paper's text says 3, its counts say 4.
     "yahoo-r3": Published("Yahoo! R3", (TRAIN_FILE, TEST_FILE), read_tsv, "rating >= 4", "train", 0.29, YAHOO_COUNTS),
-    "kuairec": Published("KuaiRec", CSV_FILES, read_rows, "watch_ratio > 2", "test", 1 / 3, KUAIREC_COUNTS),
+    "kuairec": Published("KuaiRec", CSV_FILES, _read_rows, "watch_ratio > 2", "test", 1 / 3, KUAIREC_COUNTS),
 }
 
 
@@ -131,7 +131,7 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
             if check:
                 raise InputError(f"{differs}; use the complete file, or pass --no-check")
             notes.append(differs)
-        frames[split] = once_each(rows)
+        frames[split] = _once_each(rows)
         repeated = rows.height - frames[split].height
         dropped = f"{whole.height - rows.height:,} rows of {file_name} are not positive ({source.positive})"
         notes.append(f"{dropped}, {repeated:,} repeat a pair")
@@ -153,7 +153,7 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
     return Dataset.of(frames, name=name, candidates=candidates, about=about, notes=notes)
 
 
-def once_each(frame: pl.DataFrame) -> pl.DataFrame:
+def _once_each(frame: pl.DataFrame) -> pl.DataFrame:
     """Keep each pair once, the earliest, in the order of the file: the draws of published splits go by it."""
     times = [Column.TIMESTAMP] if Column.TIMESTAMP in frame.columns else []
     first = frame.with_row_index("_row").sort(*times, Column.RATING, "_row", nulls_last=True)

@@ -21,9 +21,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.data.columns import IDS, SPLITS, Column
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import distinct_ids, encode
+from dpaa.data.ids import IDS, SPLITS, Column, distinct_ids, encode
 from dpaa.data.inputs import open_log
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.prepare import VALIDATION_EXPOSURE

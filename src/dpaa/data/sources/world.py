@@ -33,9 +33,8 @@ import numpy.typing as npt
 import polars as pl
 
 from dpaa._io import own_folder, resolve_path, write_files
-from dpaa.data.columns import Column
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import encode
+from dpaa.data.ids import Column, encode
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
 
@@ -52,7 +51,7 @@ MOST_CELLS = 50_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class World:
+class _World:
     """A simulated world: the truth and the dataset drawn from it."""
 
     affinity: npt.NDArray[np.float32]
@@ -79,7 +78,7 @@ def simulate(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: 
     return simulate_world(users, items, severity, seed).dataset
 
 
-def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> World:
+def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> _World:
     """Simulate a world and keep its truth.
 
     Parameters
@@ -135,7 +134,7 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
     exposure = np.exp(log_exposure - log_exposure.max())
     rows, columns = encode(dataset.user_ids, user_ids), encode(dataset.item_ids, item_ids)
     liking = affinity[np.ix_(rows, columns)].astype(np.float32)
-    return World(liking, appeal[columns], (exposure / exposure.mean())[columns], dataset)
+    return _World(liking, appeal[columns], (exposure / exposure.mean())[columns], dataset)
 
 
 def _draw(log_weight: npt.NDArray[np.float64], users: int, n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.data.popularity import popular_items
+from dpaa.data.pairs import popular_items
 from dpaa.graph.kernels import top_k
 from dpaa.ranking.reranker import Candidates, Reranker
 

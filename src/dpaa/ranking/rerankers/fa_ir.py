@@ -13,7 +13,7 @@ from pydantic import Field
 from scipy.special import bdtr
 from torch import Tensor
 
-from dpaa.data.popularity import POPULAR_SHARE
+from dpaa.data.pairs import POPULAR_SHARE
 from dpaa.ranking.reranker import Candidates
 from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, popularity_groups
 

@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.data.popularity import POPULAR_SHARE
+from dpaa.data.pairs import POPULAR_SHARE
 from dpaa.ranking.reranker import Candidates
 from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, history_shares, popularity_groups
 
