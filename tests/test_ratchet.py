@@ -9,6 +9,7 @@ import inspect
 import io
 import json
 import pkgutil
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator
@@ -19,8 +20,11 @@ from typing import Any
 import pytest
 
 import dpaa
-from dpaa.methods.base import Method
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.lightgcn import LightGCN
+from dpaa.training.trainer import Trainer
 
 ROOT = Path(dpaa.__file__).parent
 LIMITS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("ratchet.json").read_text(encoding="utf-8"))
@@ -125,6 +129,26 @@ def test_public_names_have_numpydoc_sections() -> None:
         needed += ["Returns"] if signature.return_annotation not in ("None", inspect.Signature.empty) else []
         missing |= {f"{name}: {section}" for section in needed if f"{section}\n-----" not in doc}
     assert not missing, "\n".join(sorted(missing))
+
+
+@pytest.mark.slow
+def test_one_training_step_runs_through_few_files(monkeypatch: pytest.MonkeyPatch, toy_graph: BipartiteGraph) -> None:
+    files: set[Path] = set()
+    step = Trainer._step
+
+    def traced(*arguments: Any) -> Any:
+        sys.setprofile(lambda frame, *_: files.add(Path(frame.f_code.co_filename)))
+        try:
+            return step(*arguments)
+        finally:
+            sys.setprofile(None)
+
+    monkeypatch.setattr(Trainer, "_step", traced)
+    Trainer(attach(LightGCN(epochs=1, embedding_size=8), toy_graph)).run()
+    lines = {file.stem: len(file.read_text(encoding="utf-8").splitlines()) for file in files if file in FILES}
+    assert {"trainer", "graph_method", "propagation"} <= set(lines)
+    assert len(lines) <= 8, lines
+    assert sum(lines.values()) <= 1500, lines
 
 
 TOP = ("topk", "argpartition")
