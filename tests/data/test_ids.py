@@ -69,6 +69,20 @@ def test_few_and_many_text_ids_are_found_alike(known: set[str], wanted: list[str
         assert encode(values, ids).tolist() == expected
 
 
+whole = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
+
+
+@given(st.sets(whole, min_size=1), st.lists(whole | st.none()), st.sampled_from([0, 4, 2**70]))
+def test_dense_and_sparse_integer_ids_are_found_alike(known: set[int], wanted: list[int | None], dense: int) -> None:
+    ids = pl.Series(sorted(known), dtype=pl.Int64)
+    values = pl.Series([*wanted, *list(known)[:2]], dtype=pl.Int64)
+    expected = [ids.to_list().index(value) if value in known else -1 for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpaa.data.ids.FEW", 10**6)  # never by bisection
+        patch.setattr("dpaa.data.ids.DENSE", dense if max(known) - min(known) < 10**6 else 0)
+        assert encode(values, ids).tolist() == expected
+
+
 # ----------------------------------------------------------------------
 
 

@@ -32,6 +32,8 @@ WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
 """Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""
 FEW = 64
 """One value for so many ids is looked up by bisection: a hash table of all ids would take longer."""
+DENSE = 4
+"""Integer ids that fill at least one number in so many are looked up in an array: ten times as fast as a hash table."""
 
 
 def is_text(ids: pl.Series) -> bool:
@@ -111,6 +113,13 @@ def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
         index = ids.search_sorted(values).clip(upper_bound=len(ids) - 1)
         known = (ids.gather(index) == values).fill_null(value=False)
         return np.where(known.to_numpy(), index.to_numpy(), -1).astype(np.int32)
+    low, high = ids[0], ids[-1]
+    if ids.dtype == pl.Int64 and high - low < DENSE * len(ids):
+        rows = np.full(high - low + 1, -1, dtype=np.int32)
+        rows[(ids - low).to_numpy()] = np.arange(len(ids), dtype=np.int32)
+        found = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
+        found[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
+        return found
     numbers = pl.int_range(len(ids), dtype=pl.Int32, eager=True)
     return values.replace_strict(ids, numbers, default=-1, return_dtype=pl.Int32).to_numpy(writable=True)
 
