@@ -117,7 +117,7 @@ def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
     if ids.dtype == pl.Int64 and high - low < DENSE * len(ids):
         rows = np.full(high - low + 1, -1, dtype=np.int32)
         rows[(ids - low).to_numpy()] = np.arange(len(ids), dtype=np.int32)
-        found = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
+        found: npt.NDArray[np.int32] = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
         found[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
         return found
     numbers = pl.int_range(len(ids), dtype=pl.Int32, eager=True)
