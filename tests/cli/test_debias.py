@@ -35,7 +35,9 @@ def test_json_is_the_file(walk: Path, copy: Path) -> None:
     content = json.loads(said.out)
     assert content == json.loads((copy / "frontier.json").read_text())
     assert content["chosen"]["metrics"]["aplt@10"] >= 0.4
-    assert {"base", "chosen", "points", "frontier", "sentences", "estimate", "exposure", "notes"} <= set(content)
+    assert {"base", "chosen", "points", "frontier", "sentences", "estimates", "validation", "held_out", "notes"} <= set(
+        content
+    )
     assert "is finished already" in said.err  # nothing is trained twice
 
 

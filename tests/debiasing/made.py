@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.debiasing._choice import Chooser
-from dpaa.debiasing._points import Candidate, Point, user_folds
+from dpaa.debiasing._choice import Chooser, divide
+from dpaa.debiasing._points import Candidate, Point
 from dpaa.evaluation.context import GroundTruth
 
 
 def chooser(accuracies: Sequence[Any], scores: Sequence[float], base: int = 0, seed: int = 0) -> Chooser:
-    """The points' accuracies by user and scores for the goal, higher is better."""
-    accuracy, score = np.array(accuracies, dtype=np.float64), np.array(scores, dtype=np.float64)
-    folds = user_folds(accuracy.shape[1], seed)
-    return Chooser(accuracy, score, np.array([score] * len(folds)), folds, base)
+    """The points' accuracies by user, or by estimate and user, and scores for the goal, higher is better."""
+    accuracy = [np.atleast_2d(np.asarray(one, dtype=np.float32)) for one in accuracies]
+    users = divide(accuracy[0].shape[1], seed)
+    return Chooser(accuracy, np.array(scores, dtype=np.float64), *users, base)
 
 
 def made_point(accuracy: Any, *values: float, name: str = "m", kappa: float = 0.0, **metrics: float) -> Point:
-    """Users' accuracies, and one value for each goal, in each fold."""
-    per_user = np.asarray(accuracy, dtype=np.float64)
-    return Point(Candidate(name, None, kappa), per_user, values, (values,) * len(user_folds(len(per_user), 0)), metrics)
+    """Users' accuracies, and one value for each goal."""
+    per_user = np.atleast_2d(np.asarray(accuracy, dtype=np.float32))
+    return Point(Candidate(name, None, kappa), per_user, values, metrics)
 
 
 def truth_of(relevant: list[set[int]], counts: Any) -> GroundTruth:

@@ -37,7 +37,7 @@ def made(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 def lists_of(folder: Path, data: Dataset, found: Debiased) -> bool:
     """Whether the run recommends what was measured: all metrics of its lists for the validation users are the same."""
-    model, k = load(folder), found.measurer.accuracy.k
+    model, k = load(folder), found.statement.k
     users = Evaluator(data, k, "valid", "drop")
     again = users.evaluate(model.method, model.kappa(), model.reranker())
     recs = model.recommend(data.user_ids.gather(users.users), k=k)
@@ -116,12 +116,14 @@ def test_validation_that_says_nothing(tmp_path: Path) -> None:
         keep_accuracy=0.9, k=2,
     )  # fmt: skip
     assert found.point is found.base  # one user confirms nothing
-    assert "could be confirmed" in found.choice.why
+    assert "confirm no point" in found.choice.why
+    assert not found.confirmed
 
 
 def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> None:
     points = made[1].points
     allowed = [one for one in points if one.metrics["coverage@10"] >= 0.6 and one.metrics["aplt@10"] > 0.35]
     found = debias(tmp_path, data, targets=["coverage >= 60%", "aplt@10>0.35"], **QUICK)
-    assert found.point.accuracy.mean() == max(one.accuracy.mean() for one in allowed)
+    choosing = found.chooser.choosing
+    assert found.point.accuracy[0, choosing].mean() == max(one.accuracy[0, choosing].mean() for one in allowed)
     assert found.choice.why == "the most accurate of all points with coverage@10>=0.6 and aplt@10>0.35 on validation"

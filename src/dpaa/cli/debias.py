@@ -30,10 +30,12 @@ def debias(
     base: Annotated[Path | None, Option(help="The run in production; default: the most accurate model.")] = None,
     methods: Annotated[str | None, Option(help="What to train, such as ease,dpaa; default: a few.")] = None,
     runs: Annotated[list[Path] | None, Option(help="A finished run to use; repeatable; trains no other.")] = None,
-    estimate: Annotated[str, Option(help="Of accuracy: auto, logged, ips or balanced.")] = "auto",
+    exposure: Annotated[
+        str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items, compared with the log.")
+    ] = "unknown",
     rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
     k: options.K = 20,
-    budget: Annotated[float | None, Option(help="Minutes after which no other training begins.")] = None,
+    budget: Annotated[float | None, Option(help="Minutes after which the best result so far is taken.")] = None,
     confidence: Annotated[float, Option(help="With which --keep-accuracy must be confirmed.")] = 0.95,
     assignments: options.Assignments = None,
     seed: options.Seed = 0,
@@ -45,8 +47,9 @@ def debias(
     Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are turned over
     each, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run like any other.
     Goals are niche-recall, coverage, arp, gini, calibration, or another metric; of several the least improved counts.
-    With --keep-accuracy the choice is confirmed on held-out users, or the baseline is kept.  The test
-    split is not opened.  The same call resumes after an interruption, and another goal reuses the models.
+    With --keep-accuracy the choice is confirmed on held-out users, under every exposure that is plausible; where no
+    point can be confirmed the baseline is kept and the exit code is 1.  The test split is not opened.  The same call
+    resumes after an interruption, and another goal reuses the models.
 
     \b
     Example:
@@ -66,7 +69,7 @@ def debias(
         "base": base,
     }
     how |= {"goals": goals or ("niche-recall",), "keep_accuracy": keep_accuracy, "targets": targets or ()}
-    how |= {"estimate": estimate, "rerank": rerank, "k": k, "budget": budget, "confidence": confidence, "seed": seed}
+    how |= {"exposure": exposure, "rerank": rerank, "k": k, "budget": budget, "confidence": confidence, "seed": seed}
     with resumable(out_folder) as signals:
 
         @contextmanager
@@ -88,10 +91,13 @@ def debias(
         page = f"there is no page: {error}"
     if as_json:
         print_json(result.as_json())
-        return
-    print_frontier(result)
-    out.print(page)
-    out.print(f"run written to {out_folder / 'run'}; next: dpaa recommend {out_folder / 'run'}")
+    else:
+        print_frontier(result)
+        out.print(page)
+        out.print(f"run written to {out_folder / 'run'}; next: dpaa recommend {out_folder / 'run'}")
+    if not result.confirmed:
+        err.print("the promise could not be confirmed: the run is the baseline (exit code 1)")
+        raise typer.Exit(1)
 
 
 def print_frontier(result: Debiased, most: int = 14) -> None:
@@ -105,17 +111,21 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
     content = result.as_json()
     line = [content["points"][index] for index in result.line]
     plain = [point for point in content["points"] if point["plain"]]
+    estimates = [one["name"] for one in content["estimates"]]
     columns = list(dict.fromkeys([*(goal["metric"] for goal in content["goals"]), f"coverage@{content['k']}"]))
     marks = {content["base"]["name"]: "= ", content["chosen"]["name"]: "* "}
     rows = {}
     for point in [*line[:: -(-len(line) // most)], content["chosen"], content["base"], *plain]:
-        numbers = [number(point["accuracy"]), *cells("+.1%", point["accuracy_change"])]
+        numbers = [number(point["accuracy"][name]) for name in estimates] + cells("+.1%", point["accuracy_change"])
         numbers += [number(point["metrics"][name]) for name in columns]
         rows[point["name"]] = [marks.get(point["name"], "") + point["name"], *numbers]
-    title = f"The frontier on {content['dataset']['name']}, {content['users']:,} validation users"
-    print_table(title, ["", "accuracy", "change", *columns], rows.values())
+    users, k = content["users"], content["k"]
+    title = f"The frontier on {content['dataset']['name']}, {users['all']:,} validation users"
+    header = ["", *(f"NDCG@{k} {name}" for name in estimates), "change", *columns]
+    print_table(title, header, rows.values())
     out.print("* chosen, = baseline; first the frontier, then the models as they are")
-    out.print(f"accuracy: NDCG@{content['k']}; {content['estimate']['in_words']}; {content['exposure']['in_words']}")
+    out.print("logged: every pair counts alike; ips: the more, the rarer its item; change: of the worst of them")
+    out.print(content["validation"]["in_words"])
     for sentence in content["sentences"]:
         out.print(f"- {sentence}")
     print_notes(content["notes"])

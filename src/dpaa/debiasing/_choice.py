@@ -1,70 +1,85 @@
 """Which point?  The Pareto frontier, and one point: within a promise, for a target, or where returns diminish.
 
-The promise "at least this share of the baseline's accuracy" is confirmed on held-out users (cross-fitting).  A rule
-requires a certainty z: of the points whose accuracy, minus z standard errors, is within the promise, take the one that
-is best for the goal, else the baseline.  The users are cut into folds; for each fold the rule chooses on the others,
-and the fold's own users test its choice.  From the strictest rule on, rules are relaxed step by step, as long as
-those users confirm the promise at 95%, one-sided; the first that is not confirmed ends it, so that trying several rules
-costs no certainty (fixed-sequence testing).  The last rule that was confirmed then chooses on all users, with the
-standard errors of as many users as a fold was chosen with.
+The validation users are divided at random.  A third of them *chooses*: the baseline, the frontier, and the order in
+which points are tested.  The others *confirm*, and all reported numbers are theirs.
 
-A rule is tested only where it leaves the baseline for every fold: a fold that keeps the baseline keeps all of the
-accuracy, and its users would vouch for the others' choices with the share that was allowed to be lost.
+The promise "at least this share of the baseline's accuracy" must hold under every estimate of accuracy, that is, under
+every exposure that is plausible (`_points.py`).  The points of the frontier are tested from the safest to the boldest
+(fixed-sequence testing, as in Learn-then-Test, Angelopoulos et al., 2021): the first that is not confirmed ends it, and
+the last that was is the choice.  So of all calls at most 5% choose a point that breaks the promise, however many
+points are tested; a bold point never costs a milder one its confirmation, since the milder is tested before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+from numpy.typing import NDArray
 
-from dpaa.comparison.statistics import crossed_t
+from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
 from dpaa.debiasing._points import Floats, Goal, Point, Rows
 
-CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)
-"""Standard errors that rules require, the strictest first; as far as they are above those of the confidence."""
-GUESS = 0.5
-"""The confidence of a guess: nothing is promised, so that a rule that is not confirmed does not end the search."""
+CHOOSING = 1 / 3
+"""Share of the validation users that choose; the others confirm."""
 
 
 @dataclass(frozen=True)
-class Change:
-    """A relative change with its 95% interval over users; NaN without a value."""
-
-    estimate: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Confirmation:
-    """What held-out users say of a choice.
+class Guess:
+    """What would have been chosen if the users at hand were all users.
 
     Parameters
     ----------
-    keep : promised share of the baseline's accuracy
-    confidence : one-sided, with which they had to confirm it
-    certainty : standard errors that the applied rule requires; None: none was confirmed
-    change : of accuracy against the baseline, on held-out users
-    users : how many
+    index : of the point
+    risk : p-value of the promise: how often luck alone makes a point that breaks it look as good as this one
+    users : validation users with whom it would be confirmed in 80% of all calls
     """
 
-    keep: float
-    confidence: float
-    certainty: float | None
-    change: Change
-    users: int
+    index: int
+    risk: float
+    users: float
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A point, why in a sentence, and what held-out users say where there was a promise."""
+    """A point and why.
+
+    Parameters
+    ----------
+    index : of the point
+    why : in a sentence
+    promise : share of the baseline's accuracy that must be kept; None without a promise
+    confidence : one-sided, of the promise
+    kept : share that is confirmed to be kept, under each estimate of accuracy
+    tested : how many points were tested
+    guess : where nothing was confirmed and a point looks good
+    """
 
     index: int
     why: str
-    confirmation: Confirmation | None = None
+    promise: float | None = None
+    confidence: float = 0.95
+    kept: tuple[float, ...] = ()
+    tested: int = 0
+    guess: Guess | None = None
+
+
+def divide(n_users: int, seed: int) -> tuple[Rows, Rows]:
+    """Divide users at random into those that choose and those that confirm, at least one each where there are two.
+
+    Parameters
+    ----------
+    n_users : number of users
+    seed : of the draw
+
+    Returns
+    -------
+    rows of both, in the order drawn
+    """
+    order = np.random.default_rng([seed, 17]).permutation(n_users)
+    first = max(1, round(CHOOSING * n_users))
+    return order[:first], order[first:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,91 +88,115 @@ class Chooser:
 
     Parameters
     ----------
-    accuracy : (points, users) what each user adds to a point's accuracy
-    score : (points,) how good each is for the goal; higher is better
-    outside : (folds, points) the same for the users outside of each fold
-    folds : rows of the users
+    accuracy : for each point (estimates, users), what each user adds to its accuracy
+    score : (points,) how good each is for the goal, by the users that choose; higher is better
+    choosing, confirming : rows of the users
     base : index of the baseline
     """
 
-    accuracy: Floats
+    accuracy: Sequence[NDArray[np.float32]]
     score: Floats
-    outside: Floats
-    folds: Sequence[Rows]
+    choosing: Rows
+    confirming: Rows
     base: int
 
     @classmethod
-    def of(cls, points: Sequence[Point], goals: Sequence[Goal], folds: Sequence[Rows], base: int) -> Chooser:
+    def of(
+        cls,
+        points: Sequence[Point],
+        goals: Sequence[Goal],
+        users: tuple[Rows, Rows],
+        base: int,
+    ) -> Chooser:
         """From measured points."""
         score = _scores([point.values for point in points], goals, base)
-        outside = [_scores([point.outside[fold] for point in points], goals, base) for fold in range(len(folds))]
-        return cls(np.array([point.accuracy for point in points]), score, np.array(outside), folds, base)
+        return cls([point.accuracy for point in points], score, *users, base)
 
-    def means(self) -> Floats:
-        """Accuracy of each point, (points,)."""
-        return np.array([values.mean() for values in self.accuracy])
+    def relative(self) -> Floats:
+        """Accuracy of each point as a share of the baseline's, under the estimate that is worst for it, (points,)."""
+        means = np.array(
+            [values[:, self.choosing].mean(axis=1, dtype=np.float64) for values in self.accuracy]
+        )  # (points, estimates)
+        return np.asarray((means / np.maximum(means[self.base], 1e-12)).min(axis=1))
 
     def frontier(self) -> list[int]:
         """The points that no other beats in both accuracy and goal, the most accurate first."""
-        return _pareto(self.means(), self.score)
+        return _pareto(self.relative(), self.score)
 
-    def within(self, keep: float, confidence: float = 0.95) -> Choice:
-        """The best point that keeps a share of the baseline's accuracy, as held-out users confirm, or the baseline.
+    def within(self, promise: float, confidence: float = 0.95) -> Choice:
+        """Choose the best point for the goal that is confirmed to keep a share of the baseline's accuracy.
 
         Parameters
         ----------
-        keep : share of the baseline's accuracy
+        promise : share of the baseline's accuracy
         confidence : one-sided
 
         Returns
         -------
-        Choice
+        Choice; the baseline where no point is confirmed
         """
-        users = self.accuracy.shape[1]
-        fewest = users - max(map(len, self.folds))  # that anything is chosen on
-        chosen, certainty = self.base, None
-        base = held_out = self.accuracy[self.base]
-        if fewest > 1:
-            everybody = np.arange(users)
-            rules = [
-                self._rule(keep, fewest, np.setdiff1d(everybody, fold), score)
-                for fold, score in zip(self.folds, self.outside, strict=True)
-            ]
-            least = float(stdtrit(fewest - 1, confidence))
-            for required in [*(one for one in CERTAINTIES if one > least), max(least, 0.0)]:
-                picked = [rule(required) for rule in rules]
-                if self.base in picked:
-                    continue
-                values = np.empty(users)
-                for rows, point in zip(self.folds, picked, strict=True):
-                    values[rows] = self.accuracy[point, rows]
-                if crossed_t(values[:, None], base[:, None], keep, 2 * confidence - 1)[1] >= 0:
-                    certainty, held_out = required, values
-                elif confidence > GUESS:
-                    break
-            if certainty is not None:
-                chosen = self._rule(keep, fewest, everybody, self.score)(certainty)
-        promise = f"confirmed at {confidence:.0%} to keep {keep:.4g} of the baseline's accuracy"
-        why = (
-            f"no point that does more for the goal could be {promise}, by {users:,} validation users"
-            if chosen == self.base
-            else f"the best for the goal that is {promise}"
-        )
-        change = relative_change(held_out, base)
-        return Choice(chosen, why, Confirmation(keep, confidence, certainty, change, users))
+        chosen, tested, sequence = self.base, 0, self._sequence(promise)
+        for index in sequence:
+            tested += 1
+            if self._p_value(index, promise) > 1 - confidence:
+                break
+            chosen = index
+        users = len(self.confirming)
+        if chosen != self.base:
+            why = f"the boldest of the points that {users:,} held-out users confirm at {confidence:.0%}"
+            return Choice(chosen, why, promise, confidence, self.kept(chosen, confidence), tested)
+        guess = self._guess(sequence, promise, confidence)
+        why = f"{users:,} held-out users confirm no point that does more for the goal at {confidence:.0%}"
+        return Choice(chosen, why, promise, confidence, tested=tested, guess=guess)
 
-    def _rule(self, keep: float, users: int, rows: Rows, score: Floats) -> Callable[[float], int]:
-        """Chooses on some users, at least two; standard errors are those of so many users."""
-        promised = keep * self.accuracy[self.base][rows]
-        # One point at a time: all differences at once would be as large as the points.
-        moments = [(one.mean(), one.std(ddof=1)) for one in (values[rows] - promised for values in self.accuracy)]
-        difference, error = np.array(moments).T / [[1.0], [np.sqrt(users)]]
+    def kept(self, index: int, confidence: float) -> tuple[float, ...]:
+        """Bound the share of the baseline's accuracy that a point keeps, by the users that confirm.
 
-        def choose(certainty: float) -> int:
-            sure = np.flatnonzero((difference - certainty * error >= 0) & (score > score[self.base]))
-            return max(sure.tolist(), key=lambda point: (score[point], difference[point]), default=self.base)
+        Parameters
+        ----------
+        index : of the point
+        confidence : one-sided
 
-        return choose
+        Returns
+        -------
+        the lower bound under each estimate
+        """
+        return tuple(lower_bound(*sides, confidence) for sides in zip(*self._confirming(index), strict=True))
+
+    def _confirming(self, index: int) -> tuple[Floats, Floats]:
+        """Of the users that confirm: accuracy of a point and of the baseline, (estimates, users) each."""
+        one, base = (self.accuracy[side][:, self.confirming] for side in (index, self.base))
+        return one.astype(np.float64), base.astype(np.float64)
+
+    def _p_value(self, index: int, promise: float) -> float:
+        """Of "the promise is broken under some estimate": the largest, as each must be refuted."""
+        return max(p_value(*sides, promise) for sides in zip(*self._confirming(index), strict=True))
+
+    def _sequence(self, promise: float) -> list[int]:
+        """Points that do more for the goal than the baseline, the safest first, each better for the goal than the last.
+
+        Safety is the t statistic of the promise on the users that choose, under the estimate that is worst for it.
+        """
+        if len(self.choosing) < 2:
+            return []
+        base = self.accuracy[self.base][:, self.choosing]
+        better = np.flatnonzero(self.score > self.score[self.base])
+        safety = np.full(len(self.score), -np.inf)
+        for index in better.tolist():
+            difference = self.accuracy[index][:, self.choosing].astype(np.float64) - promise * base
+            error = np.maximum(difference.std(axis=1, ddof=1), 1e-12) / np.sqrt(len(self.choosing))
+            safety[index] = (difference.mean(axis=1) / error).min()
+        return [index for index in _pareto(safety, self.score) if np.isfinite(safety[index])]
+
+    def _guess(self, sequence: Sequence[int], promise: float, confidence: float) -> Guess | None:
+        """The boldest point that keeps the promise on average on all users."""
+        for index in reversed(sequence):
+            sides = (self.accuracy[side].astype(np.float64) for side in (index, self.base))
+            pairs = list(zip(*sides, strict=True))
+            if all(one.mean() >= promise * base.mean() for one, base in pairs):
+                needed = max(users_needed(one, base, promise, confidence) for one, base in pairs)
+                return Guess(index, self._p_value(index, promise), needed / (1 - CHOOSING))
+        return None
 
     def knee(self) -> Choice:
         """Where returns diminish: the point of the frontier farthest above the line between its two ends.
@@ -165,8 +204,8 @@ class Chooser:
         Accuracy and goal each run from 0 to 1 along it.  What does less for the goal than the baseline, or has less
         than half of its accuracy, is no trade-off.
         """
-        accuracy, score = self.means(), self.score
-        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5 * accuracy[self.base])
+        accuracy, score = self.relative(), self.score
+        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
         line = [index for index in self.frontier() if allowed[index]]
         chosen = self.base if self.base in line or not line else line[0]
         if len(line) > 2:
@@ -175,6 +214,24 @@ class Chooser:
         if chosen == self.base:
             return Choice(chosen, "no trade-off on the frontier is better than it")
         return Choice(chosen, "the point of diminishing returns, farthest above the line between the frontier's ends")
+
+
+def most_accurate(points: Sequence[Point], choosing: Rows) -> int:
+    """Find the model that loses least accuracy to the best of them, under the estimate that is worst for it.
+
+    Parameters
+    ----------
+    points : models as they are
+    choosing : rows of the users that choose
+
+    Returns
+    -------
+    index among the points
+    """
+    means = np.array(
+        [point.accuracy[:, choosing].mean(axis=1, dtype=np.float64) for point in points]
+    )  # (points, estimates)
+    return int(np.argmax((means / np.maximum(means.max(axis=0), 1e-12)).min(axis=1)))
 
 
 def _scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int) -> Floats:
@@ -199,25 +256,3 @@ def _pareto(accuracy: Floats, score: Floats) -> list[int]:
         if not line or score[index] > score[line[-1]]:
             line.append(index)
     return line
-
-
-def relative_change(one: Floats, other: Floats) -> Change:
-    """`r = mean(one) / mean(other) − 1` over users, with its interval.
-
-    The interval is that of a ratio of two means over the same users (the delta method): Student's t of
-    `one − (1 + r) other`, as a share of the other's mean.
-
-    Parameters
-    ----------
-    one, other : (users,)
-
-    Returns
-    -------
-    NaN with fewer than two users, or where the other's mean is not above 0
-    """
-    level = float(other.mean())
-    if len(other) < 2 or level <= 0:
-        return Change(float("nan"), float("nan"), float("nan"))
-    ratio = float(one.mean()) / level
-    _, low, high, _ = crossed_t(one[:, None] / level, other[:, None] / level, ratio, 0.95)
-    return Change(ratio - 1, ratio - 1 + float(low), ratio - 1 + float(high))

@@ -25,9 +25,20 @@ from dpaa import _io
 from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
-from dpaa.debiasing._choice import Change, Choice, Chooser, relative_change
+from dpaa.debiasing._choice import Choice, Chooser, divide, most_accurate
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
-from dpaa.debiasing._points import ESTIMATES, MEASURED, MOST_USERS, Accuracy, Candidate, Measurer, Point, parse_goals
+from dpaa.debiasing._points import (
+    EXPOSURES,
+    MEASURED,
+    MOST_USERS,
+    Accuracy,
+    Candidate,
+    Measurer,
+    Point,
+    parse_goals,
+    plausible_powers,
+)
+from dpaa.debiasing._statement import Statement, state
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, NO_CURVE
 from dpaa.evaluation.evaluator import Evaluator
@@ -37,44 +48,17 @@ from dpaa.ranking.reranker import Reranker
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
 
-KIND, FORMAT = "frontier", 1
+KIND, FORMAT = "frontier", 2
 TABLE, PAGE = "frontier.csv", "frontier.html"
 OWN = (MODELS, CHOSEN, FRONTIER, TABLE, PAGE)
-AUTO = "auto"
+TRAINING = 0.7
+"""Share of a budget after which no training goes on, so that there is time to measure."""
+WORTH = 0.8
+"""Share of the best model's accuracy, under the estimate that speaks most for it, below which a model is not swept."""
 
 
 class OutOfReachError(InputError):
     """No point meets the target: the answer is no, and nothing is wrong with the call."""
-
-
-def percent(share: float) -> str:
-    """Format a relative change.
-
-    Parameters
-    ----------
-    share : 0.58 is +58%
-
-    Returns
-    -------
-    with its sign, such as `+58%` or `−1.1%`
-    """
-    return f"{share:+.{0 if abs(share) >= 0.1 else 1}%}".replace("-", "−")
-
-
-def times(before: float, after: float) -> str:
-    """Format the change from one value to another.
-
-    Parameters
-    ----------
-    before, after : the values
-
-    Returns
-    -------
-    such as `× 3.6`, `+12%` below × 1.5, or both values where the first is not positive
-    """
-    if not before > 0:
-        return f"{before:.4g} → {after:.4g}"
-    return f"× {after / before:.1f}" if after / before >= 1.5 else percent(after / before - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,20 +68,22 @@ class Debiased:
     Parameters
     ----------
     data : the dataset
-    measurer : validation users, goals and the estimate of accuracy
-    exposure : where validation pairs come from
+    measurer : validation users, goals and the estimates of accuracy
+    validation : where validation pairs come from
     points : every model with every re-ranker
     chooser : compares them with the baseline
-    choice : index of a point, why, and what held-out users say
+    choice : index of a point, why, and what is confirmed
+    statement : baseline and choice on the users that confirm
     notes : what was left out
     """
 
     data: Dataset
     measurer: Measurer
-    exposure: ValidationExposure
+    validation: ValidationExposure
     points: Sequence[Point]
     chooser: Chooser
     choice: Choice
+    statement: Statement
     notes: Sequence[str] = ()
 
     @property
@@ -110,51 +96,64 @@ class Debiased:
         """What the others are compared with."""
         return self.points[self.chooser.base]
 
+    @property
+    def confirmed(self) -> bool:
+        """Whether a promise was asked for and a point is confirmed to keep it; also where there was no promise."""
+        return self.choice.promise is None or self.point is not self.base
+
     @cached_property
     def line(self) -> list[int]:
         """Indices of the points that no other beats, the most accurate first."""
         return self.chooser.frontier()
 
-    @property
-    def accuracy_change(self) -> Change:
-        """Of the choice against the baseline; on held-out users where there were some."""
-        confirmation = self.choice.confirmation
-        return confirmation.change if confirmation else relative_change(self.point.accuracy, self.base.accuracy)
-
     def headline(self) -> str:
-        """Describe the result in a line.
+        """Describe gain and cost on held-out users in a line.
 
         Returns
         -------
-        such as `niche-recall × 3.6, accuracy −0.5%`
+        such as `niche-recall 0.7% → 5.8%, popular-item recall 22.0% → 18.1%, NDCG@20 0.0820 → 0.0803`
         """
         if self.point is self.base:
             return f"nothing changes: {self.base.candidate.name} stays"
-        pairs = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
-        gains = [f"{goal.name} {times(before, after)}" for goal, before, after in pairs]
-        return ", ".join([*gains, f"accuracy {percent(self.accuracy_change.estimate)}"])
+        return self.statement.headline(self.measurer.goals)
 
     def sentences(self) -> list[str]:
-        """Describe what changes for whom: the goal, the accuracy, the users.
+        """Describe what changes for whom, and what is confirmed.
 
         Returns
         -------
         plain sentences
         """
-        base, k, why = self.base.candidate.name, self.measurer.accuracy.k, self.choice.why
+        base, choice, k = self.base.candidate.name, self.choice, self.statement.k
         if self.point is self.base:
-            return [f"{base} stays as it is: {why}"]
-        change, confirmation = self.accuracy_change, self.choice.confirmation
-        users = f" on {confirmation.users:,} held-out users" if confirmation else ""
-        gained = self.point.accuracy - self.base.accuracy
-        goals = zip(self.measurer.goals, self.base.values, self.point.values, strict=True)
-        moved = [f"{one.name} {times(old, new)}: {one.key(k)} {old:.4g} → {new:.4g}" for one, old, new in goals]
-        interval = f"95% interval {percent(change.low)} to {percent(change.high)}"
+            return [f"{base} stays as it is: {choice.why}", *self._guessed()]
+        lines = [
+            f"{self.point.candidate.name} instead of {base}: {choice.why}",
+            f"on {self.statement.users:,} validation users held out of the choice: {self.headline()}",
+        ]
+        if choice.promise is not None:
+            pairs = zip(choice.kept, self.measurer.estimates, strict=True)
+            kept = " and ".join(f"{share:.1%} ({one.name})" for share, one in pairs)
+            sure = f"confirmed at {choice.confidence:.0%} (one-sided): at least {kept}"
+            lines.append(f"promised: at least {choice.promise:.1%} of NDCG@{k}; {sure}")
+        return lines + self.statement.sentences()
+
+    def _guessed(self) -> list[str]:
+        """What would be chosen with more users."""
+        guess = self.choice.guess
+        if guess is None:
+            return ["no point keeps the promise even on average: ask for less, or add models with --methods"]
+        point, users = self.points[guess.index], len(self.base.accuracy[0])
+        gains = [
+            f"{goal.name} {old:.4g} → {new:.4g}"
+            for goal, old, new in zip(self.measurer.goals, self.base.values, point.values, strict=True)
+        ]
+        kept = self.chooser.relative()[guess.index]
+        enough = f"about {guess.users:,.0f} validation users would confirm it, there are {users:,}"
         return [
-            f"{self.point.candidate.name} instead of {base}: {why}",
-            *moved,
-            f"accuracy (NDCG@{k}, {self.measurer.accuracy.estimate}) {percent(change.estimate)} ({interval}){users}; "
-            f"{(gained > 0).mean():.0%} of the users get a more accurate list, {(gained < 0).mean():.0%} a worse one",
+            f"best guess, not confirmed: {point.candidate.name} (on the users that choose: {', '.join(gains)}, "
+            f"NDCG × {kept:.3f}); a point that breaks the promise looks as good in {guess.risk:.0%} of all draws; "
+            f"{enough if np.isfinite(guess.users) else 'no number of users like these would confirm it'}"
         ]
 
     def record(self, index: int) -> dict[str, Any]:
@@ -166,18 +165,17 @@ class Debiased:
 
         Returns
         -------
-        its candidate, accuracy with interval, and metrics
+        its candidate, accuracy under each estimate, change where that is smallest, and metrics
         """
         point = self.points[index]
-        change = relative_change(point.accuracy, self.base.accuracy)
+        means, base = (one.accuracy.mean(axis=1, dtype=np.float64) for one in (point, self.base))
+        names = [one.name for one in self.measurer.estimates]
         return {
             **point.candidate.as_json(),
             "plain": point.candidate.plain,
             "on_frontier": index in self.line,
-            "accuracy": float(point.accuracy.mean()),
-            "accuracy_change": change.estimate,
-            "accuracy_change_low": change.low,
-            "accuracy_change_high": change.high,
+            "accuracy": dict(zip(names, means.tolist(), strict=True)),
+            "accuracy_change": float((means / base).min()) - 1,
             "metrics": point.metrics,
         }
 
@@ -188,23 +186,32 @@ class Debiased:
         -------
         plain data
         """
-        accuracy, confirmation = self.measurer.accuracy, self.choice.confirmation
+        choice, names = self.choice, [one.name for one in self.measurer.estimates]
         points = [self.record(index) for index in range(len(self.points))]
+        promise: dict[str, Any] | None = None
+        if choice.promise is not None:
+            kept = dict(zip(names, choice.kept, strict=False))  # empty where nothing is confirmed
+            promise = {"share": choice.promise, "confidence": choice.confidence, "confirmed": self.confirmed}
+            promise |= {"kept": kept, "tested": choice.tested}
+        guess = None if choice.guess is None else asdict(choice.guess) | {"name": points[choice.guess.index]["name"]}
         content = {
             "kind": KIND,
             "format": FORMAT,
             "dataset": {"name": self.data.name, "fingerprint": self.data.fingerprint},
-            "k": accuracy.k,
-            "users": len(self.base.accuracy),
-            "goals": [goal.as_json(accuracy.k) for goal in self.measurer.goals],
-            "estimate": accuracy.as_json(),
-            "exposure": self.exposure.as_json(),
+            "k": self.statement.k,
+            "users": {"all": len(self.base.accuracy[0]), "choosing": len(self.chooser.choosing)}
+            | {"held_out": len(self.chooser.confirming)},
+            "goals": [goal.as_json(self.statement.k) for goal in self.measurer.goals],
+            "estimates": [one.as_json() for one in self.measurer.estimates],
+            "validation": self.validation.as_json(),
             "base": points[self.chooser.base],
-            "chosen": points[self.choice.index],
-            "why": self.choice.why,
+            "chosen": points[choice.index],
+            "why": choice.why,
             "headline": self.headline(),
             "sentences": self.sentences(),
-            "confirmation": None if confirmation is None else asdict(confirmation),
+            "promise": promise,
+            "guess": guess,
+            "held_out": self.statement.as_json(),
             "points": points,
             "frontier": [points[index]["name"] for index in self.line],
             "notes": list(self.notes),
@@ -222,7 +229,7 @@ def debias(
     goals: Sequence[str] = ("niche-recall",),
     keep_accuracy: float | None = None,
     targets: Sequence[str] = (),
-    estimate: str = AUTO,
+    exposure: str = EXPOSURES[0],
     rerank: Sequence[str] | None = None,
     k: int = 20,
     budget: float | None = None,
@@ -239,19 +246,21 @@ def debias(
     ----------
     folder : where models, frontier and the chosen run are written; what was trained before is reused
     data : the dataset; needs a validation split
-    methods : what to train; default: fast closed forms, LightGCN, DPAA and cheap debiasing methods, or with `runs` none
+    methods : what to train; default: closed forms and LightGCN, or with `runs` none
     runs : folders of finished runs on the same dataset
-    base : the run in production; default: the most accurate model as it is
+    base : the run in production; default: of the models as they are, the one that loses least to the best under any
+        estimate of accuracy
     goals : what lists shall gain: niche-recall, coverage, arp, gini, calibration, or a metric's name
     keep_accuracy : share of the baseline's accuracy that must be kept, confirmed on held-out users
     targets : such as "coverage>=0.8", for the least accuracy; without either, the point where returns diminish
-    estimate : logged, ips, balanced, or auto by where validation comes from
+    exposure : how users will meet items: `as-logged`, `shifted` (more evenly than in the log), or `unknown`, where the
+        promise must hold under both; where validation comes from unbiased exposure, that alone counts
     rerank : names of re-rankers to sweep; default: all that can be
     k : length of the lists
-    budget : minutes after which no training begins, once there is a model
+    budget : minutes after which the call ends with what has been trained and measured by then
     confidence : one-sided, with which `keep_accuracy` is confirmed
     settings : hyperparameters, for every method that has them
-    seed : random seed of trainings and folds
+    seed : random seed of trainings, and of the users that choose and confirm
     overwrite : whether to train models again
     watch, say : callbacks of trainings, and who gets lines of progress
 
@@ -262,39 +271,58 @@ def debias(
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset")
     need_whole(seed, "seed", 0)
     _check(data, keep_accuracy, targets, confidence, budget)
-    if estimate not in (AUTO, *ESTIMATES):
-        raise InputError(f"the estimate must be one of {', '.join((AUTO, *ESTIMATES))}, got {estimate!r}")
     runs, wanted = _several(runs), parse_goals(_several(goals))
     names = default_methods() if methods is None and not runs else _several(methods or [])
-    exposure = validation_exposure(data)
-    # Pairs of a biased log overstate popularity; docs/debias.md has the measurements behind the choice of ips.
-    used = estimate if estimate != AUTO else "ips" if exposure.biased else "logged"
+    validation = validation_exposure(data)
+    powers = plausible_powers(exposure, data, validation.biased)
     users = Evaluator(data, k, "valid", "drop").sample(MOST_USERS)
-    measurer = Measurer(users, wanted, Accuracy(users.truth, k, used), seed)
+    choosing, confirming = divide(len(users.users), seed)
+    estimates = tuple(Accuracy(users.truth, k, power) for power in powers)
+    measurer = Measurer(users, wanted, estimates, choosing)
     if any(goal.niche for goal in wanted) and not users.truth.relevant_per_row(~users.truth.popular).any():
         raise InputError("no validation pair has a niche item, so niche recall has no value; choose another goal")
     checks = [_parse_target(text, measurer) for text in _several(targets)]
     rerankers = RERANKERS if rerank is None else _several(rerank)
-    sweeps = [one for name in rerankers for one in RERANKERS.find(name).sweep()]
+    sweeps = [RERANKERS.find(name).sweep() for name in rerankers]
     with _begun(folder) as home:
-        deadline = None if budget is None else time.monotonic() + 60 * budget
-        store = ModelStore(home, data, settings or {}, seed, deadline, overwrite, watch, say)
+        clock = _Clock(budget)
+        store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say)
         paths = store.read([*runs, *([] if base is None else [base])], names)
         store.train(names, required=methods is not None)
         in_production = None if base is None else paths[_io.resolve_path(RunFolder(base).path)]
         models = store.models | store.taken
-        points, base_index = _points(models, in_production, measurer, sweeps, say)
-        chooser = Chooser.of(points, wanted, measurer.folds, base_index)
-        if not chooser.accuracy[base_index].mean() > 0:
-            name = points[base_index].candidate.name
-            raise InputError(f"{name}, the baseline, finds nothing on validation; check the dataset, or name others")
+        points, base_index = _plain_points(models, in_production, measurer, say)
+        points += _swept_points(models, points, in_production, measurer, sweeps, clock, say, store.notes)
+        chooser = Chooser.of(points, wanted, (choosing, confirming), base_index)
+        baseline = points[base_index]
+        if not (baseline.accuracy[:, choosing].mean(axis=1) > 0).all():
+            found = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
+            raise InputError(f"{found}; check the dataset, or name others")
         if keep_accuracy is not None:
             choice = chooser.within(keep_accuracy, confidence)
         else:
             choice = _reaching(points, chooser, checks) if checks else chooser.knee()
-        result = Debiased(data, measurer, exposure, points, chooser, choice, store.notes)
+        sides = [(models[one.model].method, one) for one in (baseline.candidate, points[choice.index].candidate)]
+        statement = state(users, confirming if len(confirming) else choosing, sides)
+        result = Debiased(data, measurer, validation, points, chooser, choice, statement, store.notes)
         _write(home, result, models[result.point.candidate.model])
     return result
+
+
+class _Clock:
+    """What is left of a budget of minutes; without one, there is always time."""
+
+    def __init__(self, minutes: float | None) -> None:
+        self._start, self._seconds = time.monotonic(), None if minutes is None else 60 * minutes
+
+    def at(self, share: float) -> float | None:
+        """When a share of the budget is used up, by `time.monotonic`."""
+        return None if self._seconds is None else self._start + share * self._seconds
+
+    def allows(self, seconds: float) -> bool:
+        """Whether so much time is left."""
+        end = self.at(1.0)
+        return end is None or time.monotonic() + seconds <= end
 
 
 def _several(given: Any) -> list[Any]:
@@ -323,7 +351,7 @@ def _parse_target(text: str, measurer: Measurer) -> Check:
         check = Check.parse(text)
     except InputError:
         raise InputError(f'the target {text!r} is not NAME OP NUMBER; write for example "coverage>=0.8"') from None
-    k = measurer.accuracy.k
+    k = measurer.estimates[0].k
     known = (*MEASURED, *measurer.goals)
     names = {name: goal.key(k) for goal in known for name in (goal.name, goal.key(k))}
     if check.name not in names:
@@ -343,7 +371,7 @@ def _reaching(points: Sequence[Point], chooser: Chooser, targets: Sequence[Check
                 f"no point reaches {' and '.join(map(str, targets))}: {target.name} runs from {np.nanmin(values):.4g} "
                 f"to {np.nanmax(values):.4g}; choose a lower target"
             )
-    chosen = meeting[int(np.argmax(chooser.means()[meeting]))]
+    chosen = meeting[int(np.argmax(chooser.relative()[meeting]))]
     return Choice(chosen, f"the most accurate of all points with {' and '.join(map(str, targets))} on validation")
 
 
@@ -363,16 +391,12 @@ def _begun(folder: str | Path) -> Iterator[Path]:
         _io.remove_empty([home / MODELS, *created])
 
 
-def _points(
-    models: Mapping[str, Model],
-    in_production: str | None,
-    measurer: Measurer,
-    sweeps: Sequence[Reranker],
-    say: Callable[[str], None],
+def _plain_points(
+    models: Mapping[str, Model], in_production: str | None, measurer: Measurer, say: Callable[[str], None]
 ) -> tuple[list[Point], int]:
-    """Every model with every re-ranker, and the index of the baseline.
+    """Every model as it is, with its dial at 0 and no re-ranker, and the index of the baseline.
 
-    That is the run in production as it stands, or of the models as they are, their dials at 0, the most accurate.
+    That is the run in production as it stands, or the most accurate of the models.
     """
     if not models:
         raise InputError("there is no model to choose from; name methods with --methods or runs with --runs")
@@ -385,11 +409,46 @@ def _points(
             if kappa or reranker:
                 lists = measurer.evaluator.lists(method, kappa, reranker)
                 points.append(measurer.point(Candidate(name, reranker, kappa), lists))
-        points += measurer.points(name, method, sweeps)
-    if in_production is not None:
-        return points, 0
-    plain = [index for index, point in enumerate(points) if point.candidate.plain]
-    return points, max(plain, key=lambda index: (points[index].accuracy.mean(), -index))
+        points.append(measurer.plain(name, method))
+    return points, 0 if in_production is not None else most_accurate(points, measurer.choosing)
+
+
+def _swept_points(
+    models: Mapping[str, Model],
+    points: Sequence[Point],
+    in_production: str | None,
+    measurer: Measurer,
+    sweeps: Sequence[Sequence[Reranker]],
+    clock: _Clock,
+    say: Callable[[str], None],
+    notes: list[str],
+) -> list[Point]:
+    """Every model that can still win with every re-ranker, the most accurate model first, while there is time."""
+    plain = {
+        one.candidate.model: one.accuracy[:, measurer.choosing].mean(axis=1) for one in points if one.candidate.plain
+    }
+    best = np.maximum(np.max(list(plain.values()), axis=0), 1e-12)
+    share = {name: (values / best).max() for name, values in plain.items()}
+    order = sorted(plain, key=lambda name: (name != in_production, -share[name]))
+    few = [name for name in order if share[name] < WORTH and name != in_production]
+    if few:
+        notes.append(
+            f"no dial or re-ranker was tried over {', '.join(few)}: accuracy below {WORTH:.0%} of the best model's"
+        )
+    swept: list[Point] = []
+    # One pass over the scores serves all re-rankers; with a budget each has its own, so that the call can end in time.
+    groups = [[one for sweep in sweeps for one in sweep]] if clock.at(1) is None else sweeps
+    longest = 0.0
+    for name in (one for one in order if one not in few):
+        for group in groups:
+            if swept and not clock.allows(longest):
+                notes.append(f"the time was up before all re-rankers were measured over {name}")
+                return swept
+            say(f"measuring {name} with {len(group)} dials and re-rankers")
+            begun = time.monotonic()
+            swept += measurer.swept(name, models[name].method, group)
+            longest = max(longest, time.monotonic() - begun)
+    return swept
 
 
 def _write(home: Path, result: Debiased, model: Model) -> None:
@@ -401,10 +460,16 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
         active: dict[str, Any] = {"kappa": chosen.kappa, "chosen_for": BY_DEBIAS}
         manifest["dial"] = finite(replace(curve, **active).as_json()) if curve else NO_CURVE | active
     manifest["rerank"] = None if chosen.reranker is None else chosen.reranker.as_json()
-    kept = ("goals", "estimate", "base", "chosen", "why", "sentences", "confirmation")
+    kept = ("goals", "estimates", "base", "chosen", "why", "sentences", "promise")
     manifest["debias"] = {name: content[name] for name in kept}
     history = RunFolder(model.path).history() if model.path else []
     save_model(replace(model, manifest=manifest), home / CHOSEN, overwrite=True, history=history)
-    rows = [one | one["metrics"] | {"rerank": one["rerank"] and one["rerank"]["name"]} for one in content["points"]]
-    table = pl.DataFrame(rows, infer_schema_length=None).drop("metrics")
+    rows = [
+        {key: value for key, value in one.items() if key not in ("metrics", "accuracy")}
+        | {f"accuracy {name}": value for name, value in one["accuracy"].items()}
+        | one["metrics"]
+        | {"rerank": one["rerank"] and one["rerank"]["name"]}
+        for one in content["points"]
+    ]
+    table = pl.DataFrame(rows, infer_schema_length=None)
     _io.write_files(home, {FRONTIER: _io.as_json(content), TABLE: table.write_csv}, REMEDY)

@@ -1,17 +1,13 @@
 """Every model with every re-ranker, measured on the same validation users: its accuracy and its goals.
 
-Validation pairs may be as biased as the log, so there are three estimates of accuracy.  Each weights the relevant pairs
-by their item, `w_i`, in an NDCG:
+Accuracy is NDCG in which a relevant pair counts by the weight of its item:
 
     accuracy = Σ_u W_u ndcg_u / Σ_u W_u,    ndcg_u = Σ_hits w_i/log2(rank + 1) / (the same of the best list)
 
-with `W_u` the mean weight of the user's relevant pairs.  With equal weights it is the usual NDCG, a mean over users.
-
-| estimate | w_i | answers |
-|---|---|---|
-| `logged` | 1 | how well do lists find what the log holds? |
-| `ips` | 1 / max(floor, (count_i / largest count)^power) | how well, were all items exposed equally often? |
-| `balanced` | 1 / validation pairs of the item | how well, if every item counts alike? |
+with `W_u` the mean weight of the user's relevant pairs and `w_i = 1 / max(floor, (count_i / largest count)^power)`.
+Power 0 is the usual NDCG, a mean over users: right if users will meet items as the log's users did.  A higher power
+undoes the log's preference for popular items (inverse propensity): right if users will meet items more evenly.  Which
+of them holds is not known where validation is a part of the log, so that a choice is judged under each.
 """
 
 from __future__ import annotations
@@ -24,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import METRICS, Metric
-from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, propensities
+from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, fitted_power, propensities
 from dpaa.methods.base import Method
 from dpaa.ranking.dial import dialled_family
 from dpaa.ranking.reranker import Dial, Reranker
@@ -37,12 +34,30 @@ from dpaa.ranking.reranker import Dial, Reranker
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
-ESTIMATES = {
-    "logged": "accuracy as logged: every validation pair counts alike",
-    "ips": "accuracy by inverse propensity: a validation pair counts more, the rarer its item is in training",
-    "balanced": "popularity-balanced accuracy: every item counts alike, however many validation pairs it has",
-}
-"""Estimate of accuracy → what it is."""
+EXPOSURES = ("unknown", "as-logged", "shifted")
+"""What users of `debias` may expect of how items will be met."""
+
+
+def plausible_powers(exposure: str, data: Dataset, biased: bool) -> tuple[float, ...]:
+    """List the powers under each of which a choice must hold.
+
+    Parameters
+    ----------
+    exposure : one of `EXPOSURES`
+    data : where pairs of randomised exposure are in it, the power is fitted to them
+    biased : whether validation comes from the log's own exposure; otherwise it alone counts
+
+    Returns
+    -------
+    powers, 0 for accuracy as observed
+    """
+    if exposure not in EXPOSURES:
+        raise InputError(f"the exposure must be one of {', '.join(EXPOSURES)}, got {exposure!r}")
+    if not biased:
+        return (0.0,)
+    counts = np.bincount(data.train.item, minlength=data.n_items)
+    shifted = POWER if data.randomised is None else round(fitted_power(counts, data.randomised.item), 2)
+    return {"as-logged": (0.0,), "shifted": (shifted,), "unknown": tuple(sorted({0.0, shifted}))}[exposure]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,21 +68,22 @@ class Accuracy:
     ----------
     truth : validation users and their relevant items
     k : length of the lists
-    estimate : one of `ESTIMATES`
+    power : of the propensities; 0 = every pair counts alike
     """
 
     truth: GroundTruth
     k: int
-    estimate: str = "logged"
+    power: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """`logged`, or such as `ips 0.5`."""
+        return f"ips {self.power:g}" if self.power else "logged"
 
     @cached_property
     def weight(self) -> Floats:
         """`w_i`, (n_items,)."""
-        if self.estimate == "logged":
-            return np.ones(self.truth.n_items)
-        if self.estimate == "ips":
-            return 1.0 / propensities(self.truth.counts, POWER, FLOOR)[0]
-        return 1.0 / np.maximum(np.bincount(self.truth.relevant_pairs[1], minlength=self.truth.n_items), 1.0)
+        return np.asarray(1.0 / propensities(self.truth.counts, self.power, FLOOR)[0])
 
     @cached_property
     def _discount(self) -> Floats:
@@ -90,10 +106,9 @@ class Accuracy:
     def as_json(self) -> dict[str, Any]:
         """How it is estimated; as many pairs of equal weight as `effective_sample_size` would be as noisy."""
         weights = self.weight[self.truth.relevant_pairs[1]]
-        about: dict[str, Any] = {"name": self.estimate, "in_words": ESTIMATES[self.estimate]}
-        about |= {"power": POWER, "floor": FLOOR} if self.estimate == "ips" else {}
         size = float(weights.sum() ** 2 / (weights**2).sum())
-        return about | {"pairs": len(self.truth.relevant), "effective_sample_size": size}
+        pairs = len(self.truth.relevant)
+        return {"name": self.name, "power": self.power, "floor": FLOOR, "pairs": pairs, "effective_sample_size": size}
 
 
 # ---------------------------------------------------------------------- goals
@@ -169,7 +184,6 @@ MEASURED = (
 
 # ---------------------------------------------------------------------- points
 
-FOLDS = 5
 MOST_USERS = 20_000
 """Validation users that points are measured on; of more, so many are taken, evenly spread."""
 
@@ -218,23 +232,15 @@ class Point:
     Parameters
     ----------
     candidate : model and re-ranker
-    accuracy : (users,) what each user adds to the accuracy
-    values : each goal's value over all users
-    outside : the same over the users outside of each fold
-    metrics : by the names of `evaluate`
+    accuracy : (estimates, users) float32, what each user adds to each estimate
+    values : each goal's value over the users that choose
+    metrics : over all users, by the names of `evaluate`
     """
 
     candidate: Candidate
-    accuracy: Floats = field(repr=False)
+    accuracy: NDArray[np.float32] = field(repr=False)
     values: tuple[float, ...] = field(repr=False)
-    outside: tuple[tuple[float, ...], ...] = field(repr=False)
     metrics: Mapping[str, float] = field(repr=False)
-
-
-def user_folds(n_users: int, seed: int) -> tuple[Rows, ...]:
-    """The users cut into folds at random: users never confirm what they chose."""
-    order = np.random.default_rng([seed, 17]).permutation(n_users)
-    return tuple(np.sort(part) for part in np.array_split(order, min(FOLDS, n_users)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,26 +251,27 @@ class Measurer:
     ----------
     evaluator : of the validation split
     goals : what lists shall gain
-    accuracy : the estimate
-    seed : of the folds
+    estimates : of accuracy, each of which counts
+    choosing : rows of the users by whom goals are compared
     """
 
     evaluator: Evaluator
     goals: tuple[Goal, ...]
-    accuracy: Accuracy
-    seed: int = 0
+    estimates: tuple[Accuracy, ...]
+    choosing: Rows
 
-    @cached_property
-    def folds(self) -> tuple[Rows, ...]:
-        """Rows of the users."""
-        return user_folds(len(self.evaluator.users), self.seed)
+    def plain(self, model: str, method: Method) -> Point:
+        """Measure a model as it is, without dial and re-ranker."""
+        return self.point(Candidate(model), self.evaluator.lists(method))
 
-    def points(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> list[Point]:
-        """The model itself, then each re-ranker: one pass over the scores for the dial, one for all others."""
-        kappas = [0.0, *(one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa)]
+    def swept(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> list[Point]:
+        """Measure a model with each re-ranker: one pass over the scores for the dial, one for all others."""
+        kappas = [one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa]
         others = [one for one in rerankers if not isinstance(one, Dial)]
-        lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.graph.device)
-        points = [self.point(Candidate(model, None, kappa), one) for kappa, one in zip(kappas, lists, strict=True)]
+        points = []
+        if kappas:
+            lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.graph.device)
+            points += [self.point(Candidate(model, None, kappa), one) for kappa, one in zip(kappas, lists, strict=True)]
         if others:
             lists = self.evaluator.lists_reranked(method, others)
             points += [self.point(Candidate(model, other), one) for other, one in zip(others, lists, strict=True)]
@@ -274,15 +281,13 @@ class Measurer:
         """Measure lists, (users, k)."""
         at = self.evaluator.truth.context(lists.astype(np.int32))
         each = [goal.of(at) for goal in self.goals]
-        everybody = np.arange(len(lists))
-        outside = tuple(self._of_some(each, at, np.setdiff1d(everybody, fold)) for fold in self.folds)
         metrics = {goal.key(lists.shape[1]): _mean(goal.of(at)) for goal in (*MEASURED, *self.goals)}
-        return Point(candidate, self.accuracy.of(at), tuple(map(_mean, each)), outside, metrics)
+        accuracy = np.array([estimate.of(at) for estimate in self.estimates], dtype=np.float32)
+        return Point(candidate, accuracy, self._of_choosing(each, at), metrics)
 
-    def _of_some(self, each: Sequence[float | Floats], at: Context, rows: Rows) -> tuple[float, ...]:
-        """Each goal's value over some users; NaN over nobody."""
-        if not len(rows):
-            return (float("nan"),) * len(each)
+    def _of_choosing(self, each: Sequence[float | Floats], at: Context) -> tuple[float, ...]:
+        """Each goal's value over the users that choose."""
+        rows = self.choosing
         part = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
         pairs = zip(self.goals, each, strict=True)
         return tuple(_mean(known[rows] if isinstance(known, np.ndarray) else goal.of(part)) for goal, known in pairs)

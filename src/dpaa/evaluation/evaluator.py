@@ -226,12 +226,26 @@ class Evaluator:
         """
         if len(self.users) <= most:
             return self
+        return self.of_rows(np.linspace(0, len(self.users) - 1, most).astype(np.int64))
+
+    def of_rows(self, rows: Ints) -> Evaluator:
+        """Restrict the evaluation to some of its users.
+
+        Parameters
+        ----------
+        rows : ascending indices into `users`
+
+        Returns
+        -------
+        an evaluator
+        """
         few = copy(self)
-        few.users = self.users[np.linspace(0, len(self.users) - 1, most).astype(np.int64)]
+        few.users = self.users[rows]
         owner = self.truth.relevant // self.dataset.n_items
         few.truth = replace(self.truth, users=few.users, relevant=self.truth.relevant[np.isin(owner, few.users)])
         cold = int((~np.isin(few.users, self.dataset.train.user)).sum())
-        few.protocol = replace(self.protocol, users=most, cold_users=cold, relevant=len(few.truth.relevant))
+        relevant = len(few.truth.relevant)
+        few.protocol = replace(self.protocol, users=len(few.users), cold_users=cold, relevant=relevant)
         return few
 
     @cached_property

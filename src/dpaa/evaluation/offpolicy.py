@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.prepare import VALIDATION_EXPOSURE
@@ -72,6 +73,38 @@ def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> t
         )
     raw = (np.maximum(counts, 1.0) / max(float(np.max(counts)), 1.0)) ** power
     return np.maximum(raw, floor), raw < floor
+
+
+def fitted_power(counts: Array, liked: Array) -> float:
+    """Fit the power of propensities to liked pairs of randomised exposure.
+
+    Training pairs come about as exposure × taste, these pairs as taste alone.  Where exposure is `count^power`, an item
+    that is in training has a number of these pairs in proportion to `count^(1 − power)`; the exponent that makes the
+    pairs at hand most likely solves `mean of log count over the pairs = mean of log count, weighted by count^exponent`.
+
+    Parameters
+    ----------
+    counts : (n_items,) training counts
+    liked : (pairs,) items of the pairs
+
+    Returns
+    -------
+    the power, from 0 (the log's exposure was even) to 1.5
+    """
+    logs = np.log(counts[counts > 0].astype(np.float64))
+    seen = counts[liked]
+    seen = np.log(seen[seen > 0].astype(np.float64))
+    if not len(seen) or np.ptp(logs) == 0:
+        raise InputError("no pair of randomised exposure has an item that is in training; give more of them")
+
+    def excess(exponent: float) -> float:
+        weight = np.exp(exponent * (logs - logs.max()))
+        return float((weight * logs).sum() / weight.sum() - seen.mean())
+
+    low, high = -0.5, 1.0
+    if excess(low) >= 0 or excess(high) <= 0:
+        return 1.5 if excess(low) >= 0 else 0.0
+    return float(np.clip(1.0 - brentq(excess, low, high), 0.0, 1.5))
 
 
 def off_policy(

@@ -87,19 +87,31 @@ class Goal(Document):
     better: str
 
 
+class HeldOut(Document):
+    """Baseline and choice on users held out of the choice."""
+
+    users: int
+    base: Metrics
+    chosen: Metrics
+    better: float
+    worse: float
+
+
 class Frontier(Document):
     """`frontier.json` of `dpaa debias`."""
 
     k: int
-    users: int
+    users: dict[str, int]
+    """All validation users, those that choose and those held out."""
     goals: list[Goal]
     base: Point
     chosen: Point
     headline: str
     sentences: list[str]
     points: list[Point]
-    estimate: dict[str, Any] = {}
-    exposure: dict[str, Any] = {}
+    estimates: list[dict[str, Any]]
+    validation: dict[str, Any]
+    held_out: HeldOut
     notes: list[str] = []
 
 

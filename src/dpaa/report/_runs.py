@@ -34,8 +34,9 @@ TABLES = {
 FORMS = {"arp": ",.1f", "aclt": ",.2f", "entropy": ",.2f"}
 ARROWS = {"high": "↑", "low": "↓", "zero": "→0"}
 TILES = {
+    "recall@{}/niche": ("niche items found (recall)", ".1%"),
+    "recall@{}/popular": ("popular items found (recall)", ".1%"),
     "ndcg@{}": ("accuracy (NDCG)", ".4f"),
-    "recall@{}/niche": ("recall of niche items", ".4f"),
     "arp@{}": ("mean popularity of what is recommended", ",.0f"),
     "coverage@{}": ("items that anybody is shown", ".0%"),
 }
@@ -90,10 +91,11 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     headline = f"{frontier.headline[:1].upper()}{frontier.headline[1:]}"
     if chosen.name == base.name:
         return headline, "; ".join(frontier.sentences[:1]), []
-    how = f"{chosen.name} in place of {base.name}, measured on {frontier.users:,} validation users"
-    before, after = ({key: v for key, v in one.metrics.items() if v is not None} for one in (base, chosen))
-    # The headline has the accuracy, measured on held-out users; the points count all.
-    return headline, how, _tiles(before, after, frontier.k)[1:]
+    held_out = frontier.held_out
+    how = f"{chosen.name} in place of {base.name}, on {held_out.users:,} validation users held out of the choice"
+    before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
+    users = ("users with a less accurate list", "", f"{held_out.worse:.0%} (more accurate: {held_out.better:.0%})", "")
+    return headline, how, [*_tiles(before, after, frontier.k), users]
 
 
 def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> list[tuple[str, str, str, str]]:
@@ -104,7 +106,8 @@ def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> l
         if metric in before and metric in after:
             old, new, known = before[metric], after[metric], explain(metric)
             gain = (new - old) * (-1 if known and known.better == "low" else 1)
-            change = f"× {new / old:.1f}" if 0 < 2 * old < new else signed(new / old - 1) if old else ""
+            # No percentage of a base that is shown as nearly 0.
+            change = "" if f"{old:{form}}".strip("0.%") == "" else signed(new / old - 1) if new <= 2 * old else ""
             better = "" if abs(gain) < 1e-12 else "better" if gain > 0 else "worse"
             tiles.append((title, change, f"{old:{form}} → {new:{form}}", better))
     return tiles
