@@ -36,7 +36,7 @@ class FAIR(TopCandidates):
     name: ClassVar[str] = "fa-ir"
     title: ClassVar[str] = "at every rank no fewer niche items than chance with probability p would show"
     paper: ClassVar[str] = "Zehlike et al., FA*IR: A Fair Top-k Ranking Algorithm, CIKM 2017"
-    strengths: ClassVar[tuple[float, ...]] = (0.2, 0.4, 0.6)
+    strengths: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.3, 0.4, 0.6)
 
     strength: float = Field(default=0.5, ge=0, le=1)
     """p: the share of niche items that a list must not fall significantly short of; 0 is the list as it was."""
