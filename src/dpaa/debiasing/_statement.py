@@ -10,7 +10,7 @@ import numpy as np
 
 from dpaa.comparison.statistics import crossed_t
 from dpaa.debiasing._points import Candidate, Floats, Goal, Rows
-from dpaa.evaluation.concentration import TASTES
+from dpaa.evaluation.bias import TASTES
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods.base import Method
 
