@@ -66,7 +66,7 @@ def test_it_holds_its_level_where_plain_t_does_not() -> None:
         one = np.where(loses, 0.04, other + 0.041 + rng.normal(0.0, 0.01, 40))
         false["ours"] += p_value(one, other, 1.0) <= 0.05
         false["t"] += p_of_t(one - other) <= 0.05
-    assert false["ours"] <= 20 < false["t"]
+    assert false["ours"] <= 28 < 2 * false["ours"] < false["t"]  # 5% are 20, give or take two standard errors
 
 
 def test_how_many_users_would_be_needed() -> None:

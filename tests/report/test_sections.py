@@ -65,8 +65,8 @@ def tiles(page: Reader) -> list[tuple[str, str]]:
 def test_the_verdict_of_a_trade_off_comes_first_and_its_numbers_agree() -> None:
     page = read(runs.summary(made_inputs(made_family(), documents=[trade_off()])))
     assert texts(page, "p", class_="verdict") == [
-        "Niche-recall 2.0% → 7.0%, popular-item recall 20.0% → 18.0%, NDCG@2 0.2000 → 0.1900. turned in place of plain, "
-        "on 823 validation users held out of the choice."
+        "Niche-recall 2.0% → 7.0%, popular-item recall 20.0% → 18.0%, NDCG@2 0.2000 → 0.1900. "
+        "turned in place of plain, on 823 validation users held out of the choice."
     ]
     assert tiles(page) == [
         ("niche items found (recall) 2.0% → 7.0%", "better"),

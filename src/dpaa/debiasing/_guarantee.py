@@ -80,4 +80,4 @@ def users_needed(one: Floats, other: Floats, share: float, confidence: float, po
         return float("inf")
     # n mean − loss = z spread √n, a quadratic equation in √n; the loss is the pretended user's.
     z, loss = float(ndtri(confidence) + ndtri(power)), PRETENDED * share * float(other[other > 0].mean())
-    return ((z * spread + np.sqrt((z * spread) ** 2 + 4 * mean * loss)) / (2 * mean)) ** 2
+    return float((z * spread + np.sqrt((z * spread) ** 2 + 4 * mean * loss)) / (2 * mean)) ** 2
