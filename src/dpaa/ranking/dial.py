@@ -184,5 +184,4 @@ def dialled_lists(scores: Tensor, items: Tensor, graph: BipartiteGraph, kappa: f
     -------
     (users, n) float32, as the scores of a model are
     """
-    popularity = _popularity_coordinate(graph, items.clamp(min=0))
-    return _turned(*_with_deviation(scores.float()), kappa, popularity)
+    return _turned(*_with_deviation(scores.float()), kappa, _popularity_coordinate(graph, items.clamp(min=0)))

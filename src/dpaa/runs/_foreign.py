@@ -193,10 +193,9 @@ def rerank(
     -------
     `user_id, item_id, score, rank`; training items of the user are left out
     """
-    again = "make it again with dpaa debias"
-    content = recipe if isinstance(recipe, Mapping) else read_json(recipe, SMALL_JSON, again)
+    content = recipe if isinstance(recipe, Mapping) else read_json(recipe, SMALL_JSON, "make it again with dpaa debias")
     if content.get("kind") != KIND or content.get("format") != FORMAT:
-        raise InputError(f"that is no recipe of format {FORMAT}, but {content.get('kind')!r}; {again}")
+        raise InputError(f"that is no recipe of format {FORMAT}, but {content.get('kind')!r}; name one of dpaa debias")
     kappa = active_kappa(NO_CURVE | {"kappa": content.get("popularity_dial")})
     reranker = stored_reranker(content.get("rerank"), "the recipe")
     k = need_whole(content.get("k") if k is None else k, "k")
