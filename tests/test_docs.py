@@ -18,6 +18,12 @@ ROOT = Path(__file__).parents[1]
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+YOURS = pytest.param(
+    "how-to/your-recommender",
+    marks=pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed"),
+)
+
+
 @dataclass(frozen=True)
 class Block:
     """A block of code that a reader pastes."""
@@ -33,7 +39,7 @@ def blocks(file: str) -> list[Block]:
 
 def paste(found: list[Block]) -> list[str]:
     """In order: files by their title, commands, Python.  Returns what every command said."""
-    said = []
+    said, names = [], {"__name__": "pasted"}
     for block in found:
         if block.title:
             Path(block.title).write_text(block.text, encoding="utf-8")
@@ -47,12 +53,12 @@ def paste(found: list[Block]) -> list[str]:
                 assert done.code == 0, (line, done.err)
                 said.append(done.out)
         elif block.language == "python":
-            exec(compile(block.text, "pasted", "exec"), {"__name__": "pasted"})
+            exec(compile(block.text, "pasted", "exec"), names)
     return said
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python"])
+@pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python", YOURS])
 @pytest.mark.usefixtures("short_trainings")
 def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

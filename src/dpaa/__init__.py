@@ -66,6 +66,8 @@ if TYPE_CHECKING:
     from dpaa.methods.ubpr import UBPR as UBPR
     from dpaa.methods.ultragcn import UltraGCN as UltraGCN
     from dpaa.methods.xsimgcl import XSimGCL as XSimGCL
+    from dpaa.runs._foreign import given as given
+    from dpaa.runs._foreign import rerank as rerank
     from dpaa.runs.fit import evaluate as evaluate
     from dpaa.runs.fit import fit as fit
     from dpaa.runs.model import Model as Model
@@ -84,8 +86,10 @@ _HOME = {
     "evaluate": "dpaa.runs.fit",
     "export": "dpaa.exporting",
     "fit": "dpaa.runs.fit",
+    "given": "dpaa.runs._foreign",
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
+    "rerank": "dpaa.runs._foreign",
     "to_pandas": "dpaa.data.tables",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""

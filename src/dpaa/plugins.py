@@ -34,6 +34,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     """The class they derive from, as `module:Class`."""
     built_in: dict[str, str]
     """Name → `module:Class`."""
+    unlisted: dict[str, str] = field(default_factory=dict)
+    """The same of classes that runs hold but nobody chooses from a list."""
     _named: dict[str, type[T]] = field(default_factory=dict)
 
     @property
@@ -50,8 +52,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     def __getitem__(self, name: str) -> type[T]:
         if name in self._named:
             return self._named[name]
-        if name in self.built_in:
-            return self._checked(_imported(self.built_in[name]), name)
+        if address := self.built_in.get(name) or self.unlisted.get(name):
+            return self._checked(_imported(address), name)
         plugin = self.plugins[name]
         try:
             loaded = plugin.load()
@@ -101,7 +103,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """
         kind = self._checked(_local(added) if isinstance(added, str) else added, str(added))
         name: str = kind.name  # type: ignore[attr-defined]  # as `accepts` has checked
-        if name in self.built_in and kind is not self[name]:
+        if name in {**self.built_in, **self.unlisted} and kind is not self[name]:
             raise InputError(f"{added} calls itself {name!r}, which is a built-in {self.what}; give it another name")
         self._named[name] = kind
         return kind

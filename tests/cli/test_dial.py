@@ -33,7 +33,7 @@ def test_an_evaluation_of_other_lists_leaves_the_metrics_of_the_runs_own(run: Pa
     before = {file.name: file.read_bytes() for file in run.iterdir()}
     said = dpaa_ok("evaluate", run, *other, "--json")
     assert said.err.splitlines()[-1] == (
-        f"note: the metrics were not written into {run}: its own dial, re-ranker or dataset is another"
+        f"note: the metrics were not written into {run}: its own dial, re-ranker, dataset or split is another"
     )
     assert json.loads(said.out)["metrics"] != json.loads(before["metrics.json"])["metrics"]
     assert {file.name: file.read_bytes() for file in run.iterdir()} == before

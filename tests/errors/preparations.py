@@ -106,6 +106,7 @@ OTHERS: dict[str, tuple[str, str | bytes]] = {
     "Yahoo! R3: text instead of ids": (f"raw-yahoo/{TRAIN_FILE}", "1\t1\t5\nann\t2\t4\n"),
     "a configuration file that is not TOML": ("settings.toml", "layers: 2\n"),
     "a configuration file with a table": ("settings.toml", "[train]\nlayers = 2\n"),
+    "vectors in production that are none": ("vectors.npz", "0.1 0.2\n"),
     "an empty file of ids": ("who.csv", "\n"),
     "lists whose known users have unknown items only": (
         "lists.csv",

@@ -27,9 +27,11 @@ def debias(
     goals: Annotated[list[str] | None, Option("--goal", help="Default: niche-recall; repeatable.")] = None,
     keep_accuracy: Annotated[float | None, Option(help="Share of the baseline's accuracy to keep: 0.98.")] = None,
     targets: Annotated[list[str] | None, Option("--target", help='Such as "coverage>=0.8"; repeatable.')] = None,
-    base: Annotated[Path | None, Option(help="The run in production; default: the most accurate model.")] = None,
+    base: Annotated[Path | None, Option(help="Run, lists or .npz in production; default: the most accurate.")] = None,
     methods: Annotated[str | None, Option(help="What to train, such as ease,dpaa; default: a few.")] = None,
-    runs: Annotated[list[Path] | None, Option(help="A finished run to use; repeatable; trains no other.")] = None,
+    runs: Annotated[
+        list[Path] | None, Option(help="A run (or lists, or .npz) to use; repeatable; trains none.")
+    ] = None,
     exposure: Annotated[
         str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items, compared with the log.")
     ] = "unknown",
@@ -55,11 +57,13 @@ def debias(
     Example:
       dpaa debias data/coat --keep-accuracy 0.98 --out debiased
       dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out debiased
+      dpaa debias data/shop --base recs.parquet --keep-accuracy 0.98 --out debiased
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out debiased
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
     from dpaa.debiasing import debias as choose
+    from dpaa.runs._foreign import RECIPE
     from dpaa.runs.progress import watched_training
 
     data, values = read_dataset(dataset), options.read_hyperparameters(assignments)
@@ -94,6 +98,8 @@ def debias(
     else:
         print_frontier(result)
         out.print(page)
+        if (out_folder / RECIPE).exists():
+            out.print(f"the choice for lists of your own: dpaa rerank RECS --recipe {out_folder / RECIPE}")
         out.print(f"run written to {out_folder / 'run'}; next: dpaa recommend {out_folder / 'run'}")
     if not result.confirmed:
         err.print("the promise could not be confirmed: the run is the baseline (exit code 1)")

@@ -28,6 +28,7 @@ def evaluate(
     recs: Annotated[Path | None, Option(help="A recommendation file instead: user_id, item_id, rank or score.")] = None,
     dataset: options.DatasetOption = None,
     k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
+    split: Annotated[str, Option(help="test, or valid: to choose without opening the test split.")] = "test",
     overlap: options.Overlap = "drop",
     mask_valid: Annotated[bool, Option("--mask-valid", help="Mask validation pairs like training pairs.")] = False,
     group_by: options.GroupBy = None,
@@ -38,16 +39,16 @@ def evaluate(
     fail_if: options.FailIf = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Evaluate a run, or the recommendations of any system, on the test split of a dataset.
+    """Evaluate a run, or the recommendations of any system, on the test split of a dataset (or on validation).
 
     Accuracy for all, popular and niche items and by the users' taste; popularity bias; exposure by popularity.
 
     The protocol stands beside the numbers; docs/metrics.md defines each.
 
     For a run, metrics.json and per_user.parquet are written into its folder, unless its lists were made with another
-    popularity dial or re-ranker than it keeps, or the dataset is a later state of its log, and the curve of its dial on
-    validation is shown; docs/dial.md explains it.  --dial-objective chooses κ on validation: niche:5 is the most niche
-    recall for at most 5% less NDCG.
+    popularity dial or re-ranker than it keeps, the dataset is a later state of its log, or the split is validation; and
+    the curve of its dial on validation is shown; docs/dial.md explains it.  --dial-objective chooses κ on validation:
+    niche:5 is the most niche recall for at most 5% less NDCG.
 
     \b
     Example:
@@ -68,10 +69,12 @@ def evaluate(
         raise InputError(f"{recs} does not say what it should have recommended; name the dataset with --dataset")
     if recs is not None and (popularity_dial or rerank or dial_objective):
         raise InputError("the popularity dial and --rerank need the scores of a run, not --recs; leave them out")
+    if split not in ("valid", "test"):
+        raise InputError(f"--split is valid or test, got {split!r}")
     checks = parse_checks(fail_if)
     model = load(run) if run else None
     data = model.trained_on.read(Path(str(run))) if model and dataset is None else read_dataset(str(dataset))
-    evaluator = Evaluator(data, tuple(k or [20]), "test", overlap, mask_valid, group_by)  # type: ignore[arg-type]
+    evaluator = Evaluator(data, tuple(k or [20]), split, overlap, mask_valid, group_by)  # type: ignore[arg-type]
 
     def metrics_of(path: str) -> dict[str, float]:
         other = measured(load(path), evaluator) if Path(path).is_dir() else evaluator.evaluate_recommendations(path)
@@ -122,11 +125,12 @@ def _of_run(
     if objective and curve:
         folder.write_dial(curve, model)
     warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
-    if model.makes_lists_of(result.protocol) and model.trained_on.fingerprint == data.fingerprint:
+    whole = evaluator.protocol.split == "test" and model.trained_on.fingerprint == data.fingerprint
+    if whole and model.makes_lists_of(result.protocol):
         folder.write_evaluation(result, model)
         note = f"the metrics are written into {model.path}; next: dpaa recommend {model.path} --out recs.parquet"
     else:
-        note = f"the metrics were not written into {model.path}: its own dial, re-ranker or dataset is another"
+        note = f"the metrics were not written into {model.path}: its own dial, re-ranker, dataset or split is another"
     return replace(result, notes=(*result.notes, *([warning] if warning else []), note)), curve
 
 

@@ -17,11 +17,12 @@ from dpaa.errors import InputError
 def rerank(
     source: Annotated[Path, Argument(metavar="RECS|RUN", help="Long recommendation lists of any system, or a run.")],
     out_file: Annotated[Path, Option("--out", help="File to write: .parquet, .csv, .tsv or .jsonl.")],
-    method: Annotated[str, Option(help="Re-ranker; `dpaa methods` lists them, `dpaa methods NAME` its options.")],
+    method: Annotated[str | None, Option(help="Re-ranker; `dpaa methods` lists them, with a NAME each.")] = None,
+    recipe: Annotated[Path | None, Option(help="What `dpaa debias` chose, its recipe.json, instead.")] = None,
     dataset: Annotated[Path | None, Option(help="Where popularity and histories come from; a run has its own.")] = None,
     strength: Annotated[float | None, Option(help="0 leaves lists as they are; default: the re-ranker's own.")] = None,
     assignments: options.Assignments = None,
-    k: options.K = 20,
+    k: Annotated[int | None, Option("--k", min=1, help="Length of the lists; default: the recipe's, or 20.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Re-rank recommendations for less popularity bias, after the fact: nothing is trained.
@@ -34,31 +35,38 @@ def rerank(
     Example:
       dpaa rerank recs.parquet --dataset data/shop --method xquad --strength 0.3 --out fairer.parquet
       dpaa rerank runs/lightgcn --method calibrated-popularity --set depth=200 --out fairer.csv
+      dpaa rerank recs.parquet --dataset data/shop --recipe debiased/recipe.json --out fairer.parquet
       dpaa evaluate --recs fairer.parquet --dataset data/shop
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.recommendations import rerank_file
     from dpaa.ranking.reranker import make_reranker
+    from dpaa.runs._foreign import rerank as by_recipe
     from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
-    values = options.read_hyperparameters(assignments)
-    reranker = make_reranker(method, values | ({} if strength is None else {"strength": strength}))
+    values = options.read_hyperparameters(assignments) | ({} if strength is None else {"strength": strength})
+    if (method is None) == (recipe is None) or (recipe and values):
+        raise InputError("name a re-ranker with --method, or a recipe with --recipe, which has its own hyperparameters")
+    reranker = None if method is None else make_reranker(method, values)
     check_target(out_file, overwrite)
     if resolve_path(out_file) == resolve_path(source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
     data = None if dataset is None else read_dataset(dataset)
-    notes: list[str] = []
-    if source.is_dir():
-        model = load(source)
-        if data is not None:
-            model.check_trained_on(data, "leave --dataset out")
-        blocks = model.lists(None, k, rerank=reranker).blocks
-    elif data is None:
+    model = load(source) if source.is_dir() else None
+    if model is not None and data is not None:
+        model.check_trained_on(data, "leave --dataset out")
+    if data is None and (model is None or recipe is not None):
         raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
-    else:
-        blocks, notes = rerank_file(source, data, reranker, k)
+    notes: list[str] = []
+    if recipe is not None and data is not None:
+        blocks = iter([by_recipe(source if model is None else model, recipe, data, k, notes.append)])
+    elif model is not None:
+        blocks = model.lists(None, k or 20, rerank=reranker).blocks
+    elif data is not None:
+        blocks, notes = rerank_file(source, data, reranker, k or 20)
     first = next(blocks)
     print_notes(notes)
     n_rows = write_stream(chain([first], blocks), first.schema, out_file)
-    out.print(f"{n_rows:,} recommendations written to {out_file}, re-ranked by {reranker.in_words()}")
+    how = recipe if reranker is None else reranker.in_words()
+    out.print(f"{n_rows:,} recommendations written to {out_file}, re-ranked by {how}")

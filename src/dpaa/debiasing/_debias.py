@@ -4,6 +4,7 @@
     FOLDER/frontier.json   every point, the frontier, the choice and why
     FOLDER/frontier.csv    the points as a table
     FOLDER/run             the choice as a run like any other
+    FOLDER/recipe.json     the same as a recipe, where it is the baseline's model with another dial or re-ranker
 
 All of it looks at validation alone; the test split is not opened.
 """
@@ -45,12 +46,13 @@ from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Reranker
+from dpaa.runs._foreign import RECIPE, recipe_of
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
 
 KIND, FORMAT = "frontier", 2
 TABLE, PAGE = "frontier.csv", "frontier.html"
-OWN = (MODELS, CHOSEN, FRONTIER, TABLE, PAGE)
+OWN = (MODELS, CHOSEN, FRONTIER, TABLE, PAGE, RECIPE)
 TRAINING = 0.7
 """Share of a budget after which no training goes on, so that there is time to measure."""
 WORTH = 0.8
@@ -247,9 +249,9 @@ def debias(
     folder : where models, frontier and the chosen run are written; what was trained before is reused
     data : the dataset; needs a validation split
     methods : what to train; default: closed forms and LightGCN, or with `runs` none
-    runs : folders of finished runs on the same dataset
-    base : the run in production; default: of the models as they are, the one that loses least to the best under any
-        estimate of accuracy
+    runs : folders of finished runs on the same dataset, or such files
+    base : the run in production, or a file with another system's lists or vectors (`dpaa.given`); default: of the
+        models as they are, the one that loses least to the best under any estimate of accuracy
     goals : what lists shall gain: niche-recall, coverage, arp, gini, calibration, or a metric's name
     keep_accuracy : share of the baseline's accuracy that must be kept, confirmed on held-out users
     targets : such as "coverage>=0.8", for the least accuracy; without either, the point where returns diminish
@@ -286,7 +288,7 @@ def debias(
     sweeps = [RERANKERS.find(name).sweep() for name in rerankers]
     with _begun(folder) as home:
         clock = _Clock(budget)
-        store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say)
+        store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say, k)
         paths = store.read([*runs, *([] if base is None else [base])], names)
         store.train(names, required=methods is not None)
         in_production = None if base is None else paths[_io.resolve_path(RunFolder(base).path)]
@@ -472,4 +474,9 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
         for one in content["points"]
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
-    _io.write_files(home, {FRONTIER: _io.as_json(content), TABLE: table.write_csv}, REMEDY)
+    contents: dict[str, _io.Content] = {FRONTIER: _io.as_json(content), TABLE: table.write_csv}
+    if chosen.model == result.base.candidate.model:
+        contents[RECIPE] = _io.as_json(recipe_of(content, model))
+    else:  # there is none over the baseline, and an earlier choice's would mislead
+        (home / RECIPE).unlink(missing_ok=True)
+    _io.write_files(home, contents, REMEDY)

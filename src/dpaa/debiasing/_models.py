@@ -17,6 +17,7 @@ from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.pretrained import PRETRAINED, needed_layers
+from dpaa.runs import _foreign
 from dpaa.runs.fit import Callbacks, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
@@ -65,6 +66,7 @@ class ModelStore:
         and of one under way the best epoch so far is used
     overwrite : whether to train models again
     watch, say : callbacks of trainings, and who gets lines of progress
+    k : length of the lists, which those of another system must not be shorter than
     """
 
     folder: Path
@@ -75,6 +77,7 @@ class ModelStore:
     overwrite: bool = False
     watch: Watch = unwatched
     say: Callable[[str], None] = lambda _line: None
+    k: int = 1
     notes: list[str] = field(default_factory=list)
     models: dict[str, Model] = field(default_factory=dict)
     """Trained here."""
@@ -139,7 +142,7 @@ class ModelStore:
 
         Parameters
         ----------
-        runs : folders
+        runs : folders, or files with another system's lists or vectors
         methods : to be trained here
 
         Returns
@@ -153,10 +156,11 @@ class ModelStore:
             if path in own or path in names:
                 names.setdefault(path, own.get(path, ""))
                 continue
-            model = load(run)
+            model = _foreign.given(run, self.data, k=self.k) if path.is_file() else load(run)
+            self.notes += model.manifest["given"]["notes"] if path.is_file() else []
             if model.trained_on.fingerprint != self.data.fingerprint:
                 raise InputError(f"{run} was trained on another dataset than {self.data.name}; name runs on this one")
-            name = printable(resolve_path(run).name)
+            name = printable(path.stem if path.is_file() else resolve_path(run).name)
             names[path] = printable(str(path)) if name in {*own.values(), *names.values()} else name
             self.taken[names[path]] = model
         return names

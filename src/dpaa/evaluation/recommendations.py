@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dpaa.data._values import Wanted, read_frame
 from dpaa.data.dataset import Dataset
@@ -26,8 +27,9 @@ from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete
 from dpaa.data.tables import Table, as_table
 from dpaa.errors import InputError, need_whole
+from dpaa.evaluation.bias import among
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.ranking.reranker import Candidates, Reranker
+from dpaa.ranking.reranker import Candidates, Dial, Reranker
 
 Ints = NDArray[Any]
 
@@ -213,7 +215,7 @@ def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def rerank_file(
-    path: str | Path | Any, data: Dataset, reranker: Reranker, k: int = 20
+    path: str | Path | Any, data: Dataset, reranker: Reranker | None, k: int = 20, *, kappa: float | None = None
 ) -> tuple[Iterator[pl.DataFrame], list[str]]:
     """Re-rank a recommendation file (or frame); popularity and histories are those of the training split.
 
@@ -221,8 +223,10 @@ def rerank_file(
     ----------
     path : as in `read_recommendations`; all of a user's list are candidates, as far as the re-ranker looks (`depth`)
     data : the dataset
-    reranker : any but those that score items themselves, as the dial does
+    reranker : makes the new lists; None keeps the highest scores
     k : length of the new lists
+    kappa : treat the lists like a model's: the popularity dial at κ (or 0) over their scores, and no training pair or
+        item that is no candidate in the new ones; by default everything that is listed may stay
 
     Returns
     -------
@@ -231,20 +235,40 @@ def rerank_file(
     """
     k = need_whole(k, "k")
     base = read_recommendations(path, data.user_ids, data.item_ids, with_scores=True)
-    return _reranked_blocks(base, data, reranker, min(k, base.items.shape[1])), base.notes
+    return _reranked_blocks(base, data, reranker, min(k, base.items.shape[1]), kappa), base.notes
 
 
-def _reranked_blocks(base: Recommendations, data: Dataset, reranker: Reranker, k: int) -> Iterator[pl.DataFrame]:
+def _reranked_blocks(
+    base: Recommendations, data: Dataset, reranker: Reranker | None, k: int, kappa: float | None
+) -> Iterator[pl.DataFrame]:
     assert base.scores is not None
     about = Candidates(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items), None)
+    allowed = torch.from_numpy(among(data.n_items, data.candidates))
     step = max(1, BLOCK_SLOTS // base.items.shape[1])
     for first in range(0, len(base.users), step):
         part = slice(first, first + step)
         items, scores = torch.from_numpy(base.items[part]).long(), torch.from_numpy(base.scores[part])
+        users = torch.from_numpy(base.users[part]).long()
         with torch.no_grad():
-            values, slots = reranker.rerank_lists(scores, items, torch.from_numpy(base.users[part]).long(), k, about)
+            if kappa is not None:
+                scores, items = _like_a_model(scores, items, users, kappa, about, allowed)
+            values, slots = (reranker or Dial()).rerank_lists(scores, items, users, k, about)
         row, rank = np.nonzero((slots >= 0).numpy())
         chosen = items.gather(1, slots.clamp(min=0)).numpy()[row, rank]
         ids = data.user_ids.gather(base.users[part][row]), data.item_ids.gather(chosen)
         score, ranks = pl.Series(values.float().numpy()[row, rank]), pl.Series(rank + 1, dtype=pl.Int32)
         yield pl.DataFrame({Column.USER: ids[0], Column.ITEM: ids[1], "score": score, "rank": ranks})
+
+
+def _like_a_model(
+    scores: Tensor, items: Tensor, users: Tensor, kappa: float, about: Candidates, allowed: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Lists with the dial at κ, then without what a model would not recommend; both sorted again."""
+    width, n_items = items.shape[1], len(allowed)
+    scores, slots = Dial(kappa=kappa).rerank_lists(scores, items, users, width, about)
+    items = items.gather(1, slots.clamp(min=0))
+    owner, taken = about.taken(users)
+    keys = torch.arange(len(users))[:, None] * n_items + items
+    scores = scores.masked_fill(torch.isin(keys, owner * n_items + taken) | ~allowed[items], -torch.inf)
+    scores, slots = Dial().rerank_lists(scores, items, users, width, about)
+    return scores, items.gather(1, slots.clamp(min=0))

@@ -62,6 +62,7 @@ METHODS: Registry[Method] = Registry(
         "svd-gcn": "dpaa.methods.svd_gcn:SVDGCN",
         "als": "dpaa.methods.als:ALS",
     },
+    {"given-lists": "dpaa.methods.given:GivenLists", "given-vectors": "dpaa.methods.given:GivenVectors"},
 )
 
 

@@ -21,6 +21,7 @@ from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of
 from dpaa.methods.base import Histories, check_fields
 from dpaa.plugins import origin_of
+from dpaa.ranking.dial import dialled_lists
 from dpaa.ranking.registry import RERANKERS
 
 SWEPT = (
@@ -191,6 +192,12 @@ class Dial(Reranker):
     def dial(self, kappa: float) -> float:
         """Its own κ."""
         return self.kappa
+
+    def rerank_lists(
+        self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
+    ) -> tuple[Tensor, Tensor]:
+        """In units of the deviation of the listed items' scores."""
+        return top_k(dialled_lists(scores, items, candidates.graph, self.kappa), k)
 
 
 def reranked(

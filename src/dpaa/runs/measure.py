@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ FINAL = "final"
 
 
 def evaluate(
-    model: Model,
+    model: Model | Any,
     data: Dataset,
     k: int | tuple[int, ...] = 20,
     overlap: Overlap = "drop",
@@ -34,11 +34,12 @@ def evaluate(
     group_by: str | None = None,
     split: Literal["valid", "test"] = "test",
 ) -> Evaluation:
-    """Metrics of a model's lists, overall and for popular and niche items, with their protocol.
+    """Metrics of a model's lists, or of anybody's, overall and for popular and niche items, with their protocol.
 
     Parameters
     ----------
-    model : trained on the dataset, or on an earlier state of the same log
+    model : trained on the dataset, or on an earlier state of the same log; or lists, as a frame of user_id, item_id and
+        rank or score
     data : the dataset
     k : length of the lists, or several
     overlap : what becomes of test pairs that are training pairs too: drop, mask or keep
@@ -53,9 +54,14 @@ def evaluate(
     """
     if split not in ("valid", "test"):
         raise InputError(f"split must be valid or test, got {split!r}")
-    need_type(model, Model, "model", "make one with dpaa.fit or read one with dpaa.load")
     need_dataset(data)
-    return measured(model, Evaluator(data, k, split, overlap, mask_valid, group_by), popularity_dial, rerank)
+    evaluator = Evaluator(data, k, split, overlap, mask_valid, group_by)
+    if isinstance(model, Model) or not hasattr(model, "columns"):  # which a frame of any library has
+        need_type(model, Model, "model", "make one with dpaa.fit, read one with dpaa.load, or give a frame of lists")
+        return measured(model, evaluator, popularity_dial, rerank)
+    if popularity_dial is not None or rerank not in ("run", None):
+        raise InputError("lists are evaluated as they are; for a dial or a re-ranker, make a model with dpaa.given")
+    return evaluator.evaluate_recommendations(model)
 
 
 def need_dataset(data: object) -> None:
