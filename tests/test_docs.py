@@ -52,7 +52,7 @@ def paste(found: list[Block]) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python"])
+@pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python", "how-to/backtest"])
 @pytest.mark.usefixtures("short_trainings")
 def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
