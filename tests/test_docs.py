@@ -57,8 +57,11 @@ def paste(found: list[Block]) -> list[str]:
     return said
 
 
+PASTED = ("tutorials/engineer", "tutorials/researcher", "reference/python", "how-to/backtest", YOURS)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["tutorials/engineer", "tutorials/researcher", "reference/python", YOURS])
+@pytest.mark.parametrize("page", PASTED)
 @pytest.mark.usefixtures("short_trainings")
 def test_what_can_be_pasted_works(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset as Dataset
     from dpaa.data.dataset import read_dataset as read_dataset
     from dpaa.data.tables import to_pandas as to_pandas
+    from dpaa.debiasing import backtest as backtest
     from dpaa.debiasing import debias as debias
     from dpaa.errors import InputError as InputError
     from dpaa.evaluation.evaluator import Evaluation as Evaluation
@@ -81,6 +82,7 @@ _HOME = {
     "InputError": "dpaa.errors",
     "Model": "dpaa.runs.model",
     "audit": "dpaa.auditing",
+    "backtest": "dpaa.debiasing",
     "compare": "dpaa.comparison",
     "debias": "dpaa.debiasing",
     "evaluate": "dpaa.runs.fit",

@@ -49,8 +49,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (
-    *("demo", "audit", "train", "evaluate", "recommend", "similar", "export", "rerank", "debias", "compare"),
-    *("tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
+    *("demo", "audit", "train", "evaluate", "recommend", "similar", "export", "rerank", "debias", "backtest"),
+    *("compare", "tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
 )
 _HOME = {"similar": "recommend", "benchmark": "tune"}
 """A command is the function of its name, in the module of that name but for these."""

@@ -32,9 +32,7 @@ def debias(
     runs: Annotated[
         list[Path] | None, Option(help="A run (or lists, or .npz) to use; repeatable; trains none.")
     ] = None,
-    exposure: Annotated[
-        str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items, compared with the log.")
-    ] = "unknown",
+    exposure: options.Exposure = "unknown",
     rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
     k: options.K = 20,
     budget: Annotated[float | None, Option(help="Minutes after which the best result so far is taken.")] = None,

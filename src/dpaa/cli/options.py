@@ -38,6 +38,9 @@ Overlap = Annotated[str, Option(help="Test pairs that are also training pairs: d
 GroupBy = Annotated[str | None, Option(metavar="COLUMN", help="Also measure accuracy by a column of the items.")]
 PopularityDial = Annotated[str | None, Option(metavar="X|run", help="κ: above 0 leans to popular items, below 0 away.")]
 Rerank = Annotated[str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker of the lists, or `none`.")]
+Exposure = Annotated[
+    str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items, compared with the log.")
+]
 Metrics = Annotated[list[str] | None, Option("--metric", help="Metric, such as ndcg or recall/niche; repeatable.")]
 FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if "ndcg@20 < 0.98 * RUN", say; repeatable.')]
 FigureFolder = Annotated[Path | None, Option("--figures", metavar="DIR", help="Folder to write every figure to.")]

@@ -265,6 +265,31 @@ def bars(rows: Sequence[Mapping[str, Any]], x: str) -> Chart:
     return _fitted(alt.layer(_upright(0.0), bars, dots), names, 60 + len(labels) * max(22, 13 * len(names)))
 
 
+def grid(cells: Sequence[Mapping[str, str]], kinds: Mapping[str, str], x: str) -> Chart:
+    """A table of coloured cells, each with its text.
+
+    Parameters
+    ----------
+    cells : each with `row`, `column`, `text`, `name` (a kind) and `tip`
+    kinds : name → colour, in the order of the legend
+    x : title of the columns
+
+    Returns
+    -------
+    the chart
+    """
+    alt = altair()
+    rows, columns = (sorted({cell[key] for cell in cells}) for key in ("row", "column"))
+    base = alt.Chart(pl.DataFrame(cells)).encode(
+        x=alt.X("column:N", sort=columns, title=x, axis=alt.Axis(orient="top", labelAngle=-30, labelFlush=False)),
+        y=alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=WIDTH // 2, domain=False)),
+        description="tip:N",
+    )
+    boxes = base.mark_rect(opacity=0.35).encode(color=_legend(list(kinds), list(kinds.values()), symbolType="square"))
+    texts = base.mark_text(color=INK, fontSize=12).encode(text="text:N")
+    return _fitted(alt.layer(boxes, texts), list(kinds), 70 + 30 * len(rows))
+
+
 # ---------------------------------------------------------------------- what they share
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from dpaa._text import finite
 from dpaa.auditing import Audit
 from dpaa.evaluation.metrics import explain
 from dpaa.report import _runs
-from dpaa.report._charts import EQUAL, Dot, Line, altair, bars, check_figures, line, save, scatter
+from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save, scatter
 from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
 from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather, parse
 from dpaa.report._runs import LOG, by_decile
@@ -142,6 +142,31 @@ def audit(content: Audited, suffix: str = "") -> Section:
     return Section(f"audit{suffix}", f"Audit of {content.source}", "Audit", rendered, figures)
 
 
+KEPT = {"kept, confirmed": PALETTE[2], "kept": PALETTE[5], "missed": PALETTE[4], "missed, confirmed": PALETTE[1]}
+"""Whether a promise was kept → colour."""
+
+
+def backtest(content: Mapping[str, Any]) -> Section:
+    """What was chosen at each origin, and whether it was kept in that period and in later ones."""
+    cells, rows = [], []
+    origins = [period["origin"] for period in content["periods"]]
+    for origin, period in zip(origins, content["periods"], strict=True):
+        results = [*period["earlier"], period["chosen"], period["never_updated"]]
+        chosen = [f"chosen {one}" for one in origins[: len(period["earlier"]) + 1]]
+        for name, one in zip([*chosen, "first, never updated"], results, strict=True):
+            if one and one["verdict"]:
+                change, least = (signed(one["change"][key]) for key in ("estimate", "low"))
+                tip = f"{name}, in the period from {origin}: {one['name']}, {change} (at least {least})"
+                cells.append({"row": name, "column": origin, "text": change, "name": one["verdict"], "tip": tip})
+                rows.append([name, origin, one["name"], change, least, one["verdict"]])
+    chart = grid(cells, KEPT, f"NDCG@{content['call']['k']} against the baseline, in the period from")
+    numbers = table("Every choice in every period", ["row", "from", "choice", "NDCG", "at least", "promise"], rows)
+    told = "What each choice did to accuracy in the periods after it, and whether the promise was kept."
+    figure = Figure("backtest", "Chosen then, kept since?", told, chart, numbers)
+    rendered = render("backtest.html", backtest=content, figure=figure)
+    return Section("backtest", f"{len(origins)} choices, measured afterwards", "Backtest", rendered, [figure])
+
+
 def _lorenz(content: Audited, suffix: str) -> Figure:
     parts = {"interactions of the log": content.log, "recommendations": content.recommendations}
     lines = [
@@ -216,6 +241,18 @@ def audit_page(audited: Audit, file: str | Path) -> None:
     check_page(file)
     section = audit(parse(Audited, finite(audited.as_json()), audited.source))
     write_file(file, page("Popularity audit", [section]), REMEDY, make_folders=True)
+
+
+def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
+    """Write a backtest as a page of its own.
+
+    Parameters
+    ----------
+    content : `Backtest.as_json()`
+    file : the page, `.html`
+    """
+    check_page(file)
+    write_file(file, page(f"Backtest of {content['source']}", [backtest(content)]), REMEDY, make_folders=True)
 
 
 def _sections(inputs: Inputs) -> list[Section]:

@@ -1,0 +1,85 @@
+"""`dpaa backtest`: would the choice of `dpaa debias` have kept its promise?  Asked month after month."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from textwrap import fill
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from dpaa.cli import options
+from dpaa.cli.console import cells, err, out, print_json, print_notes, print_table
+from dpaa.cli.interrupts import resumable
+from dpaa.errors import MissingExtraError
+
+
+@options.grouped(source=options.LogOptions)
+def backtest(
+    files: Annotated[list[str], Argument(metavar="FILE|FOLDER|PATTERN|-…", help="A log with times.")],
+    out_folder: Annotated[Path, Option("--out", help="Folder for the origins, the table and the page.")],
+    source: options.LogOptions,
+    every: Annotated[str, Option(metavar="month|week|DAYS", help="Length of a period.")] = "month",
+    start: Annotated[datetime | None, Option(formats=["%Y-%m-%d"], help="No origin before it.")] = None,
+    valid: Annotated[float, Option(help="Share of the pairs before an origin for validation.")] = 0.1,
+    min_user: Annotated[int, Option(min=1, help="Learn from no user with fewer pairs before the origin.")] = 1,
+    min_item: Annotated[int, Option(min=1, help="The same for items.")] = 1,
+    keep_accuracy: Annotated[float, Option(help="Share of the baseline's accuracy that is promised.")] = 0.98,
+    goals: Annotated[list[str] | None, Option("--goal", help="As in `dpaa debias`; repeatable.")] = None,
+    exposure: options.Exposure = "unknown",
+    methods: Annotated[str | None, Option(help="What to train, such as ease,item-knn; default: a few.")] = None,
+    rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
+    k: options.K = 20,
+    budget: Annotated[float | None, Option(help="Minutes for the trainings of each origin.")] = None,
+    confidence: Annotated[float, Option(help="One-sided, of promises and of bounds.")] = 0.95,
+    seed: options.Seed = 0,
+    overwrite: Annotated[bool, Option("--overwrite", help="Do again what is of another log or other options.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Choose with `dpaa debias` at the start of every month of a log, and measure the choice on that month.
+
+    At each origin only what came before is known: the latest of it is validation, and the period after it is opened
+    when the choice is made.  Rivals are the choice of the origin before, fitted again, and the first choice, never
+    updated.  The same call resumes after an interruption.
+
+    \b
+    Example:
+      dpaa backtest clicks.csv --every month --methods ease,item-knn --out backtest
+      dpaa backtest orders/*.csv --every 14 --start 2024-03-01 --keep-accuracy 0.95 --drop-invalid --out backtest
+    """
+    from dpaa.data.inputs import open_log
+    from dpaa.debiasing import backtest as run
+
+    source.check(overwrite)
+    how: dict[str, Any] = {"every": every, "start": start, "valid": valid, "items": source.items} | source.rows
+    how |= {"columns": source.names, "min_user_interactions": min_user, "min_item_interactions": min_item}
+    how |= {"keep_accuracy": keep_accuracy, "rerank": rerank, "k": k, "seed": seed, "budget": budget}
+    how |= {"exposure": exposure}
+    how |= {"methods": options.split_names(methods) if methods else None, "goals": goals or ("niche-recall",)}
+    how |= {"confidence": confidence, "overwrite": overwrite, "say": err.print}
+    with resumable(out_folder):
+        result = run(out_folder, open_log(files, source.file_format, source.form), **how)
+    source.write_invalid(result.invalid)
+    try:
+        from dpaa.report import backtest_page
+
+        backtest_page(result.as_json(), out_folder / "backtest.html")
+        page = f"the picture of all choices is in {out_folder / 'backtest.html'}"
+    except MissingExtraError as error:
+        page = f"there is no page: {error}"
+    if as_json:
+        print_json(result.as_json())
+        return
+    rows = []
+    for period in result.periods:
+        measured = [period[who] for who in ("chosen", "previous", "never_updated")]
+        changes = cells("+.1%", measured[0]["change"]["low"], *(one and one["change"]["estimate"] for one in measured))
+        niche = "→".join(cells(".3f", *(period[who]["metrics"][f"recall@{k}/niche"] for who in ("base", "chosen"))))
+        label = fill(f"{period['origin']}: {measured[0]['name']}", 20, subsequent_indent="  ")
+        rows.append([label, f"{period['following']['users']:,}", changes[1], changes[0], niche, *changes[2:]])
+    header = ["origin: choice", "users", "NDCG", "bound", "niche", "previous", "first"]
+    print_table(f"NDCG@{k} against the baseline; recall@{k}/niche, baseline→choice", header, rows, multiline=True)
+    for sentence in result.sentences():
+        out.print(f"- {sentence}")
+    print_notes([*result.notes, page])
