@@ -1,11 +1,9 @@
 """`dpaa demo`: the walk in one call."""
 
-import csv
 import json
 from importlib import import_module
 from pathlib import Path
 
-from dpaa.debiasing import percent, times
 from tests.command import Said
 
 demo = import_module("dpaa.cli.demo")  # the command has the name of its module
@@ -28,15 +26,3 @@ def test_the_demo_says_what_it_comes_to(demo_said: tuple[Path, Said]) -> None:
     assert "chance" not in conclusion
     assert "dpaa debias data/clicks --keep-accuracy 0.98 --out debiased" in conclusion
     assert (folder / "trade" / "run" / "metrics.json").exists(), "the page has its test metrics"
-
-
-def test_the_real_result_is_the_committed_one() -> None:
-    file = Path(__file__).parents[2] / "docs" / "results" / "frontier.csv"
-    wanted = {"goal": "niche-recall", "keep": "0.98", "confidence": "0.95", "estimate": "logged", "base_is": "best"}
-    with file.open(encoding="utf-8", newline="") as opened:
-        rows = [row for row in csv.DictReader(opened) if wanted.items() <= row.items()]
-    (kuairec,) = [row for row in rows if row["data"] == "kuairec:5"]
-    gain = times(float(kuairec["goal_base"]), float(kuairec["goal_chosen"]))
-    words = f"niche items found {gain}, accuracy {percent(float(kuairec['test_change']))} on the test split"
-    assert words.replace(" %", "%") in demo.REAL
-    assert all(row["base"] == row["chosen"] for row in rows if row["data"] == "coat")

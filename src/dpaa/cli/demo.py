@@ -21,11 +21,6 @@ PLAIN = "lightgcn"
 CLOSED_FORMS = ("ease", "item-knn")
 """What the frontier has besides: trained in a moment."""
 SHOWN = ("recall@20", "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "coverage@20", "arp@20")
-REAL = (
-    "On real data: KuaiRec with bias of severity 5, niche items found +5.4%, accuracy +27% on the test split; on "
-    "Coat, whose 290 users can confirm little, `dpaa debias` keeps what was there (docs/results/frontier.md)."
-)
-"""A real result beside the simulated one, from `docs/results/frontier.csv`; a test compares."""
 NEXT = """
 With your own log:
   dpaa data log clicks.csv --out data/clicks
@@ -91,7 +86,7 @@ def demo(
     before, after = measured[PLAIN].metrics, _evaluate(data, trade).metrics
     changes = [f"{name} {before[name]:.4f} → {after[name]:.4f}" for name in ("recall@20/niche", "ndcg@20")]
     out.print(f"On the held-out test split: {', '.join(changes)}.")
-    out.print(f"{REAL}\n{NEXT}")
+    out.print(NEXT)
     page = out_folder / "report.html"
     try:
         write_page([trade, out_folder / "data", *(runs / name for name in METHODS), comparison], page)

@@ -54,7 +54,7 @@ KIND, FORMAT = "frontier", 2
 TABLE, PAGE = "frontier.csv", "frontier.html"
 OWN = (MODELS, CHOSEN, FRONTIER, TABLE, PAGE, RECIPE)
 TRAINING = 0.7
-"""Share of a budget after which no training goes on, so that there is time to measure."""
+"""Share of a budget after which no training continues, so that there is time to measure."""
 WORTH = 0.8
 """Share of the best model's accuracy, under the estimate that speaks most for it, below which a model is not swept."""
 
