@@ -132,7 +132,9 @@ def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: py
         pytest.skip("no results are committed in this copy")
     results = read_results(file)
     assert set(results) <= {(row.data, row.row) for row in FIELD}
-    assert all(one.refit and one.commit and (one.chosen_epoch or 1) >= 1 for one in results.values())
+    rows = {(row.data, row.row): row for row in FIELD}
+    assert all(one.refit == rows[key].refit for key, one in results.items())
+    assert all(one.commit and (one.chosen_epoch or 1) >= 1 for one in results.values())
     monkeypatch.chdir(tmp_path)
     shown = json.loads(dpaa_ok("reproduce", "field", "--results", file.parent, "--out", "out", "--json").out)
     table = {(one["row"], one["column"]): one["mean"] for one in shown["gowalla"]}
