@@ -17,6 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 import dpaa
@@ -55,6 +56,8 @@ class FieldRow(BaseModel):
     """Metric → value; empty where nothing was published on this split."""
     refit: bool = True
     """Whether the tested model sees all training pairs, or held-out ones are new to it and compete with test pairs."""
+    held_out_per_item: NonNegativeInt = 0
+    """Held-out pairs of each item, as in a test that has as many of each; 0: a tenth of each user's pairs."""
     remark: str = ""
     """What to know of the row beside its numbers; shown below the table's heading."""
 
@@ -177,6 +180,8 @@ def _measure(
     row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callbacks: Callbacks, commit: str | None
 ) -> FieldResult:
     folder, epoch, valid, tested = work / _folder_name(row), None, None, whole
+    if row.held_out_per_item:
+        held_out = _balanced(whole, row.held_out_per_item, held_out.name)
     if not row.refit:
         parts = {part: held_out.frame(part) for part in ("train", "valid")}
         tested = Dataset.from_frame(**parts, test=whole.frame("test"), name=held_out.name)
@@ -208,6 +213,20 @@ def _measure(
         version=dpaa.__version__,
         commit=commit,
     )
+
+
+def _balanced(whole: Dataset, per_item: int, name: str) -> Dataset:
+    """Training pairs without some of each item (a third of them at most), drawn from those of users with others."""
+    item, rng = whole.train.item, np.random.default_rng(0)
+    order = rng.permutation(len(item))
+    order = order[np.argsort(item[order], kind="stable")]
+    counts = np.bincount(item, minlength=whole.n_items)
+    rank = np.arange(len(item)) - np.repeat(np.cumsum(counts) - counts, counts)
+    drawn = np.zeros(len(item), dtype=bool)
+    drawn[order] = rank < np.minimum(per_item, counts // 3)[item[order]]
+    drawn[np.unique(whole.train.user, return_index=True)[1]] = False  # every user keeps a pair
+    train = whole.frame("train")
+    return Dataset.from_frame(train.filter(~drawn), valid=train.filter(drawn), name=name)
 
 
 def _fit(folder: Path, data: Dataset, method: Method, callbacks: Callbacks, **how: Any) -> tuple[Model, float]:
