@@ -17,7 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import polars as pl
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 import dpaa
@@ -217,16 +217,11 @@ def _measure(
 
 def _balanced(whole: Dataset, per_item: int, name: str) -> Dataset:
     """Training pairs without some of each item (a third of them at most), drawn from those of users with others."""
-    item, rng = whole.train.item, np.random.default_rng(0)
-    order = rng.permutation(len(item))
-    order = order[np.argsort(item[order], kind="stable")]
-    counts = np.bincount(item, minlength=whole.n_items)
-    rank = np.arange(len(item)) - np.repeat(np.cumsum(counts) - counts, counts)
-    drawn = np.zeros(len(item), dtype=bool)
-    drawn[order] = rank < np.minimum(per_item, counts // 3)[item[order]]
-    drawn[np.unique(whole.train.user, return_index=True)[1]] = False  # every user keeps a pair
-    train = whole.frame("train")
-    return Dataset.from_frame(train.filter(~drawn), valid=train.filter(drawn), name=name)
+    pairs = whole.frame("train").sample(fraction=1.0, shuffle=True, seed=0)
+    of_item, of_user = (pl.int_range(pl.len()).over(column) for column in ("item_id", "user_id"))
+    share = pl.min_horizontal(pl.lit(per_item), pl.len().over("item_id") // 3)
+    drawn = pairs.select((of_item < share) & (of_user > 0)).to_series()  # every user keeps a pair
+    return Dataset.from_frame(pairs.filter(~drawn), valid=pairs.filter(drawn), name=name)
 
 
 def _fit(folder: Path, data: Dataset, method: Method, callbacks: Callbacks, **how: Any) -> tuple[Model, float]:
