@@ -1,4 +1,4 @@
-"""The default training of LightGCN beside a long one and the previous default, on data of many sizes.
+"""The defaults of LightGCN, of its softmax and of other methods beside previous ones, on data of many sizes.
 
     python scripts/default_training.py DATA_FOLDER [--data coat health …] [--training default …] [--seeds 5]
 
@@ -27,6 +27,7 @@ from dpaa.data.sources.published import coat
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.methods import find_method
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.runs.fit import fit_method, make_method
 
@@ -40,7 +41,21 @@ PREVIOUS = {
     "patience_steps": 50,
     "minimum_steps": 150,
 }
-TRAININGS: dict[str, dict[str, Any]] = {"long": LONG, "previous default": PREVIOUS, "default": {}}
+PREVIOUS_SSM = {
+    "temperature": 0.1,
+    "negatives": "batch",
+    "n_negatives": 128,
+    "learning_rate": 1e-3,
+    "sampler": "user-uniform",
+    "patience": 50,
+}
+TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
+    "long": ("lightgcn", LONG),
+    "previous default": ("lightgcn", PREVIOUS),
+    "default": ("lightgcn", {}),
+    "ssm previous default": ("ssm", PREVIOUS_SSM),
+    "ssm default": ("ssm", {}),
+} | {name: (name, {}) for name in ("item-knn", "ease", "turbo-cf", "gf-cf", "als", "ultragcn")}
 SHORTER = {"demo": 50, "electronic": 50, "epinions": 50}
 """Epochs of patience of the long training where an epoch has many steps."""
 COLUMNS = ("data", "training", "seed", "epochs", "best_epoch", "valid_recall@20", "recall@20", "ndcg@20", "cpu_seconds")
@@ -81,15 +96,17 @@ def _held_out(user: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def trained(data: Dataset, settings: dict[str, Any]) -> dict[str, Any]:
+def trained(data: Dataset, method: str, settings: dict[str, Any]) -> dict[str, Any]:
     """One training, and what it gives on test."""
     began, untested = time.process_time(), replace(data, test=Pairs.of([], []))  # training cannot look at test
-    model = fit_method(make_method(untested, "lightgcn", settings | {"threads": 1}), untested, dial=False)
-    seconds, about = time.process_time() - began, model.manifest["training"]
-    test = Evaluator(data, 20, "test", "drop").recall(model.method)
-    found = {"epochs": about["epochs"], "best_epoch": about["best_epoch"], "cpu_seconds": round(seconds, 1)}
+    known = find_method(method).hyperparameters.model_fields
+    own = {name: value for name, value in (settings | {"threads": 1}).items() if name in known}
+    model = fit_method(make_method(untested, method, own), untested, dial=False)
+    seconds, about = time.process_time() - began, model.manifest.get("training") or {}
+    valid, test = (Evaluator(data, 20, split, "drop").recall(model.method) for split in ("valid", "test"))
+    found = {"epochs": about.get("epochs"), "best_epoch": about.get("best_epoch"), "cpu_seconds": round(seconds, 1)}
     return found | {name: round(value, 5) for name, value in test.items()} | {
-        "valid_recall@20": round(about["best_valid_recall@20"], 5)
+        "valid_recall@20": round(valid["recall@20"], 5)
     }  # fmt: skip
 
 
@@ -108,10 +125,15 @@ def main() -> None:
     for seed, name, training in ((s, d, t) for s in range(given.seeds) for d in given.data for t in given.training):
         if (name, training, seed) in done:
             continue
-        settings = TRAININGS[training] | {"seed": seed}
+        method, settings = TRAININGS[training]
+        if seed and not find_method(method).seeded:
+            continue
+        settings = settings | {"seed": seed}
         if training == "long":
             settings["patience"] = SHORTER.get(name, LONG["patience"])
-        line = {"data": name, "training": training, "seed": seed} | trained(dataset(name, given.folder), settings)
+        line = {"data": name, "training": training, "seed": seed} | trained(
+            dataset(name, given.folder), method, settings
+        )
         new = not given.out.exists() or not given.out.stat().st_size
         with given.out.open("a", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, COLUMNS)

@@ -202,7 +202,7 @@ def test_ncl_as_recbole_has_it() -> None:
 
 
 def test_ssm_as_the_authors_of_bc_loss_have_it() -> None:
-    check("ssm", method(SSM, layers=2, temperature=0.14, l2=0), Batch(*triples()))
+    check("ssm", method(SSM, layers=2, temperature=0.14, l2=0, negatives="batch"), Batch(*triples()))
 
 
 def test_bc_loss_as_its_authors_have_it() -> None:

@@ -139,7 +139,7 @@ def test_cvib_equals_the_formula() -> None:
 @pytest.mark.parametrize("negatives", ["batch", "drawn"])
 def test_ssm_equals_the_formula(negatives: str, log_q: bool) -> None:
     graph, n = some_graph(), some_graph().n_users
-    how = {"embedding_size": 8, "layers": 2, "l2": 0, "n_negatives": 9}
+    how = {"embedding_size": 8, "layers": 2, "l2": 0, "n_negatives": 9, "temperature": 0.1}
     method = started(SSM, graph, **how, negatives=negatives, log_q=log_q)
     batch, final = next(method.batches(1)), readout_of(method)
     unit = final / np.linalg.norm(final, axis=1, keepdims=True)

@@ -16,6 +16,7 @@ from dpaa.training.trainer import Trainer
 from tests.methods.tools import SHORT, CrossEntropyLightGCN, WholeLightGCN, even_graph, some_graph, trained
 
 NO_CONTRAST = {"contrast_weight": 0, "include_ego": True, "layers": 1}
+IN_BATCH = {"negatives": "batch", "sampler": "user-uniform"}
 NEUTRAL: list[tuple[str, dict[str, Any], type[GraphMethod], dict[str, Any]]] = [
     ("dpaa", {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}, LightGCN, {}),
     ("dap", {"high_strength": 0, "low_strength": 0, "clusters": 10}, LightGCN, {}),
@@ -31,9 +32,14 @@ NEUTRAL: list[tuple[str, dict[str, Any], type[GraphMethod], dict[str, Any]]] = [
     ("simgcl", NO_CONTRAST, WholeLightGCN, {"layers": 1}),
     ("xsimgcl", NO_CONTRAST | {"noise": 0}, WholeLightGCN, {"layers": 1}),
     ("paac", NO_CONTRAST | {"alignment_weight": 0}, WholeLightGCN, {"layers": 1}),
-    ("bc-loss", {"margin": 0, "branch_weight": 0, "temperature": 0.2}, SSM, {"temperature": 0.2}),
+    ("bc-loss", {"margin": 0, "branch_weight": 0, "temperature": 0.2}, SSM, {"temperature": 0.2, **IN_BATCH}),
     ("bsl", {"temperature": 0.2, "temperature_ratio": 1}, DrawnSoftmax, {}),
-    ("invcf", {"popularity_weight": 0, "mixed_weight": 0, "discrepancy_weight": 0}, SSM, {"temperature": 0.15}),
+    (
+        "invcf",
+        {"popularity_weight": 0, "mixed_weight": 0, "discrepancy_weight": 0},
+        SSM,
+        {"temperature": 0.15, **IN_BATCH},
+    ),
 ]
 
 

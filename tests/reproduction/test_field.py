@@ -67,6 +67,25 @@ def test_epochs_are_chosen_on_held_out_pairs_and_the_model_is_fitted_on_all(benc
     assert read_results(file) == {("toy", "plain"): one}
 
 
+def test_a_row_is_tested_as_its_authors_do(benchmarks: Path, tmp_path: Path) -> None:
+    """Without a second fit, and with held-out pairs of each item."""
+    seen = list[tuple[int, int, int]]()
+
+    def start(method: Method, _notes: list[str]) -> None:
+        seen.append((method.graph.n_users, method.graph.n_items, method.graph.n_edges))
+
+    for name, how in {"first": {"refit": False}, "balanced": {"held_out_per_item": 2}}.items():
+        rows = [ROWS[1].model_copy(update=how)]
+        (one,) = run_field(benchmarks, tmp_path / f"{name}.jsonl", tmp_path / name, rows, Callbacks(on_start=start))
+        assert one.refit == (name != "first")
+        assert one.hyperparameters["epochs"] == one.chosen_epoch
+    first, balanced, again = seen
+    assert 420 <= first[2] <= 444
+    assert balanced[:2] == (40, 50)
+    assert 380 <= balanced[2] <= 400, "two of each of fifty items, but for those that are a user's last"
+    assert again[2] == 480
+
+
 def test_a_stopped_training_is_resumed(benchmarks: Path, tmp_path: Path) -> None:
     file, epochs = tmp_path / "field.jsonl", list[int]()
 
@@ -132,7 +151,9 @@ def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: py
         pytest.skip("no results are committed in this copy")
     results = read_results(file)
     assert set(results) <= {(row.data, row.row) for row in FIELD}
-    assert all(one.refit and one.commit and (one.chosen_epoch or 1) >= 1 for one in results.values())
+    rows = {(row.data, row.row): row for row in FIELD}
+    assert all(one.refit == rows[key].refit for key, one in results.items())
+    assert all(one.commit and (one.chosen_epoch or 1) >= 1 for one in results.values())
     monkeypatch.chdir(tmp_path)
     shown = json.loads(dpaa_ok("reproduce", "field", "--results", file.parent, "--out", "out", "--json").out)
     table = {(one["row"], one["column"]): one["mean"] for one in shown["gowalla"]}

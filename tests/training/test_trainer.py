@@ -224,15 +224,28 @@ def steps(method: LightGCN, adam: TiledAdam, epoch: int) -> list[tuple[Tensor, l
     return gradients
 
 
-@pytest.mark.parametrize("kind", [LightGCN, MACR])
-def test_every_step_is_that_of_torch(kind: type[LightGCN]) -> None:
+def test_initial_deviation() -> None:
+    graph, size = some_graph(), CHOSEN["embedding_size"]
+    own, half, xavier = (
+        started(LightGCN, graph, **CHOSEN, initial_deviation=value).tables for value in (1.0, 0.5, "xavier")
+    )
+    torch.testing.assert_close(half.ego.rows(), 0.5 * own.ego.rows())
+    for drawn, told, n in (
+        (xavier.user_ego, own.user_ego, graph.n_users),
+        (xavier.item_ego, own.item_ego, graph.n_items),
+    ):
+        torch.testing.assert_close(drawn, told * (2.0 / (n + size)) ** 0.5)
+
+
+@pytest.mark.parametrize(("kind", "decay"), [(LightGCN, 0.0), (MACR, 0.0), (MACR, 0.1)])
+def test_every_step_is_that_of_torch(kind: type[LightGCN], decay: float) -> None:
     """Two tiles of columns, with and without parameters besides the table."""
-    method = started(kind, some_graph(), **CHOSEN)
+    method = started(kind, some_graph(), **CHOSEN, weight_decay=decay)
     assert len(method.tables.ego.tiles) == 2
     twins = [tensor.detach().clone() for tensor in (method.tables.ego.rows(), *method.tables.parameters.values())]
     gradients = steps(method, TiledAdam(method.tables), epoch=1)
     assert len(gradients) > 2
-    slow = torch.optim.Adam(twins, lr=0.01)
+    slow = torch.optim.Adam(twins, lr=0.01, weight_decay=decay)
     for by_table, own in gradients:
         assert len(own) == len(method.tables.parameters)
         for twin, gradient in zip(twins, (by_table, *own), strict=True):

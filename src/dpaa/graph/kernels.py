@@ -94,10 +94,11 @@ class Adam:
     Parameters
     ----------
     tensors : what is updated, in place
+    weight_decay : times the tensor is added to its gradient, rows without a gradient included
     """
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self.tensors = list(tensors)
+    def __init__(self, tensors: Sequence[Tensor], weight_decay: float = 0.0) -> None:
+        self.tensors, self._weight_decay = list(tensors), weight_decay
         self._mean = [torch.zeros_like(tensor) for tensor in self.tensors]
         self._square = [torch.zeros_like(tensor) for tensor in self.tensors]
         self._steps = [torch.zeros((), device=tensor.device) for tensor in self.tensors]
@@ -124,7 +125,7 @@ class Adam:
             beta1=0.9,
             beta2=0.999,
             lr=learning_rate,
-            weight_decay=0.0,
+            weight_decay=self._weight_decay,
             eps=1e-8,
             maximize=False,
         )

@@ -16,12 +16,16 @@ from dpaa.graph.kernels import most_blocks
 from dpaa.graph.tiles import Columns, TiledTable
 from dpaa.methods.base import Method
 
+INITIAL_DEVIATION = 0.1
+"""Standard deviation of the initial embeddings."""
 EARLIER_DEFAULTS: dict[str, Any] = {
+    "initial_deviation": INITIAL_DEVIATION,
     "learning_rate_schedule": "constant",
     "warmup_steps": 0,
     "patience_steps": 0,
     "minimum_steps": 0,
     "validation_steps": 1,
+    "weight_decay": 0.0,
 }
 """Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
 PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
@@ -47,8 +51,6 @@ TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
 SMALL_SIDE = 2048
 """Users or items, whichever are fewer, whose rows stay in cache in wide tiles too."""
 DRAWN_ROWS = 1024
-INITIAL_DEVIATION = 0.1
-"""Standard deviation of the initial embeddings."""
 
 
 class TrainingOptions(Method):
@@ -81,6 +83,15 @@ class TrainingOptions(Method):
         default=6, ge=1, description="steps between two validations at least, at ends of epochs"
     )
     l2: float = Field(default=1e-4, ge=0, description="weight of `½ ‖E‖²` on the batch's rows of layer 0")
+    weight_decay: float = Field(
+        default=0.0,
+        ge=0,
+        description="times everything trained is added to its gradient, in every step, as Adam does it",
+    )
+    initial_deviation: Literal["xavier"] | Annotated[float, Field(gt=0)] = Field(
+        default=INITIAL_DEVIATION,
+        description="standard deviation of the initial embeddings; `xavier`: √(2 / (rows + D)), of users and of items",
+    )
     sampler: Literal["user-uniform", "interaction"] = Field(
         default="user-uniform",
         description="`user-uniform`: a random user, then one of the user's items; `interaction`: every interaction "

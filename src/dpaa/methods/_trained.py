@@ -19,7 +19,7 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import Columns, TiledTable, Workers
-from dpaa.methods._options import INITIAL_DEVIATION, TrainingOptions, initial_table
+from dpaa.methods._options import TrainingOptions, initial_table
 from dpaa.methods.base import Histories, Vectors, fitted
 from dpaa.methods.samplers import TripleSampler
 
@@ -65,8 +65,12 @@ class BaseTables:
         if table is not None:
             ego = TiledTable.from_dense(columns.cut(table).to(graph.device), width)
         else:
-            drawn = (INITIAL_DEVIATION, method.generator(0), graph.device)
+            deviation, size = method.initial_deviation, method.embedding_size
+            drawn = (1.0 if deviation == "xavier" else deviation, method.generator(0), graph.device)
             ego = initial_table(graph.n_nodes, columns, width, *drawn)
+            for tile in ego.tiles if deviation == "xavier" else ():
+                for rows in tile.split([graph.n_users, graph.n_items]):
+                    rows *= (2.0 / (len(rows) + size)) ** 0.5
         tables = cls(method, ego, columns)
         method.tables = cast("Tables", tables)
         method.begin()

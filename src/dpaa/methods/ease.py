@@ -24,20 +24,21 @@ class ItemMap(ClosedForm):
 
     item_map: Tensor = fitted()
 
-    def common_users(self, dtype: torch.dtype, weight: Tensor | None = None) -> Tensor:
-        """Compute `Rᵀ W R`, a repeated pair counted once; refused where three such matrices do not fit memory.
+    def common_users(self, dtype: torch.dtype, weight: Tensor | None = None, matrices: int = 3) -> Tensor:
+        """Compute `Rᵀ W R`, a repeated pair counted once; refused where what is made of it does not fit memory.
 
         Parameters
         ----------
         dtype : of the result
         weight : (n_users,) the diagonal W; 1 by default
+        matrices : of this size that there will be at once; for EASE the matrix, its factor, its inverse
 
         Returns
         -------
         (n_items, n_items)
         """
         graph, n = self.graph, self.graph.n_items
-        needed, at_hand = 3 * dtype.itemsize * n * n, memory_at_hand()  # for EASE the matrix, its factor, its inverse
+        needed, at_hand = matrices * dtype.itemsize * n * n, memory_at_hand()
         if needed > at_hand:
             raise InputError(
                 f"method {self.name} needs {needed / 1e9:,.1f} GB for {n:,} items and {at_hand / 1e9:,.1f} GB are at "

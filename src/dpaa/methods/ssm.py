@@ -21,7 +21,8 @@ from dpaa.methods.tables import Batch, Rows, scores
 
 @method(
     "ssm",
-    title="the positive item against all others of the batch, by a sampled softmax",
+    title="the positive item against many others at once, by a sampled softmax",
+    default_candidate=True,
     paper="Wu et al., On the Effectiveness of Sampled Softmax Loss for Item Recommendation, TOIS 2024",
     version=2,
     grid={"temperature": (0.05, 0.1, 0.15, 0.2, 0.3)},
@@ -32,15 +33,18 @@ class SSM(DrawnNegatives):
 
     loss = mean[log Σ_{j ∈ {i} ∪ N} exp(c_uj / τ) − c_ui / τ] + L2
 
-    c is the cosine.  N are the other positive items of the batch: popular ones occur more often, which holds them back;
-    the correction by log q takes that away again.
+    c is the cosine.  N are items drawn for the batch, or its other positive items: of these popular ones occur more
+    often, which holds them back; the correction by log q takes that away again.
     """
 
-    temperature: float = Field(default=0.1, gt=0, description="τ: the smaller, the more the hardest negatives count")
+    learning_rate: float = 5e-3
+    patience: int = 20
+    sampler: Literal["user-uniform", "interaction"] = "interaction"
+    temperature: float = Field(default=0.2, gt=0, description="τ: the smaller, the more the hardest negatives count")
     negatives: Literal["batch", "drawn"] = Field(
-        default="batch", description="`batch`: the other positive items of the batch; `drawn`: items drawn uniformly"
+        default="drawn", description="`batch`: the other positive items of the batch; `drawn`: items drawn uniformly"
     )
-    n_negatives: int = 128
+    n_negatives: int = 256
     log_q: bool = Field(default=False, description="whether logits of negatives are corrected by log expected count")
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:

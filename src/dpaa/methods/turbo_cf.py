@@ -32,7 +32,7 @@ class TurboCF(ItemMap):
         """In float32; orders 2 and 3 take items³ operations."""
         user, item = (lists(self.graph).lengths.clamp(min=1).float() for lists in (items_of_users, users_of_items))
         scale = item ** (self.user_power - 1.0)
-        similarity = self.common_users(torch.float32, user ** (-2.0 * self.user_power))
+        similarity = self.common_users(torch.float32, user ** (-2.0 * self.user_power), self.filter_order)
         similarity.mul_(scale).mul_(scale[:, None]).pow_(self.similarity_power)
         if self.filter_order > 1:
             square = similarity @ similarity

@@ -1,7 +1,8 @@
 """The field's benchmark table: published numbers on standard splits, ours beside them (`field.toml` has the rows).
 
 Protocol.  A tenth of every user's training pairs is held out; early stopping on them chooses the number of epochs.  The
-method is then fitted on all training pairs for that many epochs, and the test split is opened once.
+method is then fitted on all training pairs for that many epochs, and the test split is opened once.  Rows without
+`refit` are tested as their authors do it: the model that chose, which the held-out pairs are new to.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 import dpaa
 from dpaa._io import LARGE_JSON, append_line, locked, own_folder, read_text, remove_folder
 from dpaa._text import json_text, parse_json
 from dpaa.data.dataset import Dataset, from_files
+from dpaa.data.pairs import Pairs
 from dpaa.data.splits import SplitRule
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
@@ -51,6 +54,10 @@ class FieldRow(BaseModel):
     """The authors', as far as they differ from our defaults."""
     published: dict[str, float] = {}
     """Metric → value; empty where nothing was published on this split."""
+    refit: bool = True
+    """Whether the tested model sees all training pairs, or held-out ones are new to it and compete with test pairs."""
+    held_out_per_item: NonNegativeInt = 0
+    """Held-out pairs of each item, as in a test that has as many of each; 0: a tenth of each user's pairs."""
     remark: str = ""
     """What to know of the row beside its numbers; shown below the table's heading."""
 
@@ -172,7 +179,13 @@ def _folder_name(row: FieldRow) -> str:
 def _measure(
     row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callbacks: Callbacks, commit: str | None
 ) -> FieldResult:
-    folder, epoch, valid = work / _folder_name(row), None, None
+    folder, epoch, valid, tested = work / _folder_name(row), None, None, whole
+    if row.held_out_per_item:
+        held_out = _balanced(whole, row.held_out_per_item, held_out.name)
+    if not row.refit:
+        parts = {part: held_out.frame(part) for part in ("train", "valid")}
+        tested = Dataset.from_frame(**parts, test=whole.frame("test"), name=held_out.name)
+        held_out = replace(tested, test=Pairs.of([], []))  # training cannot look at test
     folder.mkdir(parents=True, exist_ok=True)
     values, seconds = dict(row.hyperparameters), {"choice": 0.0}
     chosen = make_method(held_out, row.method, values)
@@ -180,25 +193,35 @@ def _measure(
         model, seconds["choice"] = _fit(folder / "choice", held_out, chosen, callbacks)
         epoch, valid = (model.manifest["training"][name] for name in ("best_epoch", "best_valid_recall@20"))
         values["epochs"] = epoch
-    method = make_method(whole, row.method, values)
-    final, seconds["fit"] = _fit(folder / "final", whole, method, callbacks, keep_last=True)
-    metrics = Evaluator(whole, 20, "test", "drop").evaluate(final.method).metrics
+    if row.refit:
+        method = make_method(whole, row.method, values)
+        model, seconds["fit"] = _fit(folder / "final", whole, method, callbacks, keep_last=True)
+    metrics = Evaluator(tested, 20, "test", "drop").evaluate(model.method).metrics
     remove_folder(folder)
     return FieldResult(
         data=row.data,
         row=row.row,
         method=row.method,
-        hyperparameters=method.get_params({"threads", "device"}),
-        seed=method.seed,
+        hyperparameters=model.method.get_params({"threads", "device"}) | ({} if epoch is None else {"epochs": epoch}),
+        seed=model.method.seed,
         chosen_epoch=epoch,
         valid_recall=valid,
-        refit=True,
+        refit=row.refit,
         metrics={name: metrics[name] for name in METRICS},
         processor_seconds={name: round(value, 1) for name, value in seconds.items()},
         memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         version=dpaa.__version__,
         commit=commit,
     )
+
+
+def _balanced(whole: Dataset, per_item: int, name: str) -> Dataset:
+    """Training pairs without some of each item (a third of them at most), drawn from those of users with others."""
+    pairs = whole.frame("train").sample(fraction=1.0, shuffle=True, seed=0)
+    of_item, of_user = (pl.int_range(pl.len()).over(column) for column in ("item_id", "user_id"))
+    share = pl.min_horizontal(pl.lit(per_item), pl.len().over("item_id") // 3)
+    drawn = pairs.select((of_item < share) & (of_user > 0)).to_series()  # every user keeps a pair
+    return Dataset.from_frame(pairs.filter(~drawn), valid=pairs.filter(drawn), name=name)
 
 
 def _fit(folder: Path, data: Dataset, method: Method, callbacks: Callbacks, **how: Any) -> tuple[Model, float]:

@@ -56,7 +56,7 @@ class TiledAdam(Adam):
     """
 
     def __init__(self, tables: Tables) -> None:
-        super().__init__([*tables.ego.tiles, *tables.parameters.values()])
+        super().__init__([*tables.ego.tiles, *tables.parameters.values()], tables.method.weight_decay)
         self._tables = tables
 
     def step(self, rows: Rows, learning_rate: float) -> None:
