@@ -17,7 +17,6 @@ from dpaa.methods.base import ClosedForm, Histories, Vectors, method
 @method(
     "als",
     title="matrix factorisation by alternating least squares (extra: references)",
-    default_candidate=True,
     paper="Hu et al., Collaborative Filtering for Implicit Feedback Datasets, ICDM 2008",
     grid={"confidence": (1.0, 5.0, 20.0, 40.0), "ridge": (1.0, 10.0, 100.0)},
 )

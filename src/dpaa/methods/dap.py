@@ -42,7 +42,6 @@ def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Ten
     "dap",
     title="after training, imprints of higher- and lower-degree nodes subtracted",
     paper="Chen et al., How Graph Convolutions Amplify Popularity Bias, Frontiers of CS 2024",
-    default_candidate=True,
 )
 class DAP(ChosenAfterwards, GraphMethod):
     """LightGCN, its layers corrected after training, each before it feeds the next.

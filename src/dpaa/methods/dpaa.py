@@ -22,7 +22,6 @@ from dpaa.methods.pretrained import Pretrained, UsesPretrained
 @method(
     "dpaa",
     title="messages weighted by inverse interaction strength and by layer",
-    default_candidate=True,
     paper="Islam et al., Debiasing Popularity Amplification in Aggregation, 2026",
     grid={
         "half_trust_shift": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),

@@ -55,6 +55,7 @@ def leading_singular(matrix: csr_array, rank: int) -> tuple[Tensor, Tensor, Tens
     title="two low-pass filters on the graph of items, in closed form",
     paper="Shen et al., How Powerful is Graph Convolution for Recommendation?, CIKM 2021",
     seeded=False,
+    default_candidate=True,
     grid={"rank": (64, 128, 256), "ideal_weight": (0.0, 0.1, 0.3, 1.0)},
 )
 class GFCF(ClosedForm):

@@ -18,7 +18,6 @@ from dpaa.methods.tables import Batch, Rows
     "ips",
     title="positive items weighted by inverse popularity, capped and normalised",
     paper="Gruson et al., Offline Evaluation to Make Decisions About Playlist Recommendation, WSDM 2019",
-    default_candidate=True,
     grid={"cap_quantile": (0.25, 0.5, 0.75, 1.0)},
 )
 class IPS(GraphMethod):

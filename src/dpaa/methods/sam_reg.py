@@ -21,7 +21,6 @@ from dpaa.methods.tables import Batch, Rows
     "sam-reg",
     title="balanced negatives; margins made independent of popularity",
     paper="Boratto et al., Connecting User and Item Perspectives in Popularity Debiasing, IP&M 2021",
-    default_candidate=True,
     grid={"correlation_weight": (0.01, 0.05, 0.1, 0.2, 0.5, 0.9)},
     wide={"popularity": ("count", "capped_inverse"), "negatives": ("balanced", "uniform")},
 )

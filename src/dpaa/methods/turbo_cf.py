@@ -15,6 +15,7 @@ from dpaa.methods.ease import ItemMap
     title="a polynomial low-pass filter on the graph of items, in closed form; for up to some 20,000 items",
     paper="Park et al., Turbo-CF: Matrix Decomposition-Free Graph Filtering for Fast Recommendation, SIGIR 2024",
     seeded=False,
+    default_candidate=True,
     grid={"user_power": (0.5, 0.6), "similarity_power": (0.7, 1.0, 1.4), "filter_order": (1, 2, 3)},
 )
 class TurboCF(ItemMap):
