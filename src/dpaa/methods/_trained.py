@@ -69,7 +69,7 @@ class BaseTables:
             drawn = (1.0 if deviation == "xavier" else deviation, method.generator(0), graph.device)
             ego = initial_table(graph.n_nodes, columns, width, *drawn)
             for tile in ego.tiles if deviation == "xavier" else ():
-                for rows in tile.split([graph.n_users, graph.n_items]):
+                for rows in (tile[: graph.n_users], tile[graph.n_users :]):
                     rows *= (2.0 / (len(rows) + size)) ** 0.5
         tables = cls(method, ego, columns)
         method.tables = cast("Tables", tables)

@@ -183,8 +183,8 @@ def _measure(
     if row.held_out_per_item:
         held_out = _balanced(whole, row.held_out_per_item, held_out.name)
     if not row.refit:
-        parts = {part: held_out.frame(part) for part in ("train", "valid")}
-        tested = Dataset.from_frame(**parts, test=whole.frame("test"), name=held_out.name)
+        train, valid_pairs = held_out.frame("train"), held_out.frame("valid")
+        tested = Dataset.from_frame(train, valid=valid_pairs, test=whole.frame("test"), name=held_out.name)
         held_out = replace(tested, test=Pairs.of([], []))  # training cannot look at test
     folder.mkdir(parents=True, exist_ok=True)
     values, seconds = dict(row.hyperparameters), {"choice": 0.0}
