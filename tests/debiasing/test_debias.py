@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -129,3 +130,40 @@ def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> 
     choosing = found.chooser.choosing
     assert found.point.accuracy[0, choosing].mean() == max(one.accuracy[0, choosing].mean() for one in allowed)
     assert found.choice.why == "the most accurate of all points with coverage@10>=0.6 and aplt@10>0.35 on validation"
+
+
+def test_gain_and_cost_are_those_of_the_users_held_out(made: tuple[Path, Debiased], data: Dataset) -> None:
+    found, (folder, _) = made[1], made
+    users = Evaluator(data, 10, "valid")
+    rows = np.sort(found.chooser.confirming)
+    assert not set(rows) & set(found.chooser.choosing)
+    ids = data.user_ids.gather(users.users[rows])
+    per_user = {}
+    for side, name in ((found.statement.before, found.base.candidate), (found.statement.after, found.point.candidate)):
+        model = load(folder / "models" / name.model)
+        whole = users.evaluate(model.method, name.kappa, name.reranker).per_user.filter(pl.col("user_id").is_in(ids))
+        for metric in ("ndcg@10", "recall@10/niche", "recall@10/popular"):
+            assert side[metric] == pytest.approx(whole[metric].mean())
+        per_user[side is found.statement.after] = whole["ndcg@10"].to_numpy()
+    assert found.statement.better == (per_user[True] > per_user[False]).mean()
+    assert found.statement.worse == (per_user[True] < per_user[False]).mean()
+    words = " ".join(found.sentences())
+    assert (
+        f"{found.statement.before['recall@10/popular']:.1%} → {found.statement.after['recall@10/popular']:.1%}" in words
+    )
+    assert f"on {len(rows)} validation users held out of the choice" in words
+
+
+def test_a_budget_ends_in_an_answer(data: Dataset, tmp_path: Path) -> None:
+    found = debias(tmp_path / "trade", data, budget=1e-9, **QUICK | {"methods": ["ease", "item-knn", "gf-cf"]})
+    assert {point.candidate.model for point in found.points} == {"ease"}
+    assert found.notes[0] == "item-knn was not tried, as the time is up; call again with a larger --budget"
+    assert any("the time was up before all re-rankers were measured over ease" in note for note in found.notes)
+    assert load(tmp_path / "trade").method.name == "ease"
+
+
+def test_a_model_that_cannot_win_is_not_swept(data: Dataset, tmp_path: Path) -> None:
+    found = debias(tmp_path / "trade", data, **QUICK | {"methods": ["ease", "ipl"]}, settings={"epochs": 1})
+    (plain,) = [point for point in found.points if point.candidate.model == "ipl"]
+    assert plain.candidate.plain
+    assert "no dial or re-ranker was tried over ipl: accuracy below 80% of the best model's" in found.notes

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TextIO
@@ -96,7 +97,7 @@ def print_table(
     table = Table(title=Text(on_one_line(title), "bold"), title_justify="left", box=box.SIMPLE_HEAD)
     terminal = out.console.is_terminal
     for index, name in enumerate(map(on_one_line, header)):
-        shown = Text(name.replace(" ", "\n").replace("/", "/\n") if terminal else name, "bold")
+        shown = Text(re.sub(r" |(?<=/)|(?=@)", "\n", name) if terminal else name, "bold")
         wraps = text or not index or name == "title"
         table.add_column(shown, "left" if text or not index else "right", no_wrap=not wraps, overflow="fold")
     for row in rows:
