@@ -218,9 +218,9 @@ def _measure(
 def _balanced(whole: Dataset, per_item: int, name: str) -> Dataset:
     """Training pairs without some of each item (a third of them at most), drawn from those of users with others."""
     pairs = whole.frame("train").sample(fraction=1.0, shuffle=True, seed=0)
-    of_item, of_user = (pl.int_range(pl.len()).over(column) for column in ("item_id", "user_id"))
+    of_item, left = pl.int_range(pl.len()).over("item_id"), pl.int_range(pl.len(), 0, -1).over("user_id")
     share = pl.min_horizontal(pl.lit(per_item), pl.len().over("item_id") // 3)
-    drawn = pairs.select((of_item < share) & (of_user > 0)).to_series()  # every user keeps a pair
+    drawn = pairs.select((of_item < share) & (left > 1)).to_series()  # every user keeps the last
     return Dataset.from_frame(pairs.filter(~drawn), valid=pairs.filter(drawn), name=name)
 
 
