@@ -129,3 +129,14 @@ def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> 
     choosing = found.chooser.choosing
     assert found.point.accuracy[0, choosing].mean() == max(one.accuracy[0, choosing].mean() for one in allowed)
     assert found.choice.why == "the most accurate of all points with coverage@10>=0.6 and aplt@10>0.35 on validation"
+
+
+@pytest.mark.slow
+def test_a_target_on_the_exposure_of_groups(tmp_path: Path) -> None:
+    made = world.simulate_world(200, 150)
+    data = made.dataset.with_items(made.publishers)
+    found = debias(tmp_path / "made", data, methods=["ease"], targets=["exposure/publisher>=0.05 of merit"])
+    assert found.point.metrics["exposure@20/publisher"] >= 0.05
+    assert any(getattr(point.candidate.reranker, "by", None) == "publisher" for point in found.points)
+    with pytest.raises(InputError, match="targets on exposure must be of one column, got brand and publisher"):
+        debias(tmp_path / "no", data, methods=["ease"], targets=["exposure/publisher>=1", "exposure/brand>=1"])

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
-from dpaa.data.popularity import popular_items
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpaa.data.attributes import ItemAttributes
+from dpaa.data.pairs import popular_items
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k

@@ -73,7 +73,8 @@ LIST_NUMBERS = {name: METRICS[name].words for name in ("coverage", "gini", "head
 """Numbers of recommendations; their names end in `@k`."""
 
 _CHECK = re.compile(
-    r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
+    r"\s*(?P<name>[^\s<>=!]+(=[^\s<>=!]+)?)\s*(?P<sign>>=|<=|==|!=|>|<)"
+    r"\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
     r"\s*(?P<percent>%?)\s*(of merit\s*)?(\*\s*(?P<reference>\S+)\s*)?"  # exposure is a ratio to merit already
 )
 _SIGNS: dict[str, tuple[Callable[[float, float], bool], str]] = {
