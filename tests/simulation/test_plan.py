@@ -15,7 +15,7 @@ from dpaa.data.sources.world import simulate as world
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluation
 from dpaa.simulation import plan
-from dpaa.simulation._plan import users_needed
+from dpaa.simulation._online import users_needed
 from tests.command import dpaa_ok, run_dpaa
 
 TESTS = 20_000

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from dpaa.simulation._loop import BOUNDS, ClickModel, Simulation, simulate
-from dpaa.simulation._plan import PLANNED, Plan, plan
+from dpaa.simulation._online import PLANNED, Plan, plan
 
 __all__ = ["BOUNDS", "PLANNED", "ClickModel", "Plan", "Simulation", "plan", "simulate"]
