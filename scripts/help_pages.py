@@ -10,8 +10,8 @@ COMMANDS = (
     *("", "demo", "data", "data log", "data splits", "data coat", "data yahoo-r3", "data kuairec", "data demo"),
     *("data example", "data severity", "data randomised", "data describe", "audit", "train", "tune"),
     "evaluate",
-    *("benchmark", "recommend", "similar", "export", "rerank", "debias", "backtest", "compare", "trace", "report"),
-    *("serve", "methods", "reproduce"),
+    *("benchmark", "recommend", "similar", "export", "rerank", "debias", "backtest", "compare", "simulate", "plan"),
+    *("trace", "report", "serve", "methods", "reproduce"),
 )
 ALL = "import sys; from dpaa.cli import app\nfor words in sys.argv[1:]:\n    print(chr(0)); "
 ALL += "app([*words.split(), '--help'], standalone_mode=False, prog_name='dpaa')"

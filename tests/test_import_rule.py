@@ -13,7 +13,19 @@ import dpaa
 ORDER = [
     *("errors", "_text", "_io", "_machine", "plugins"),
     *("data", "graph", "methods", "ranking", "training", "evaluation", "auditing"),
-    *("runs", "comparison", "trace", "serving", "exporting", "tuning", "debiasing", "report", "reproduction", "cli"),
+    *(
+        "runs",
+        "comparison",
+        "trace",
+        "serving",
+        "exporting",
+        "tuning",
+        "debiasing",
+        "simulation",
+        "report",
+        "reproduction",
+        "cli",
+    ),
     "__main__",
 ]
 ROOT = Path(dpaa.__file__).parent

@@ -73,14 +73,19 @@ if TYPE_CHECKING:
     from dpaa.runs.fit import fit as fit
     from dpaa.runs.model import Model as Model
     from dpaa.runs.model import load as load
+    from dpaa.simulation import ClickModel as ClickModel
+    from dpaa.simulation import Simulation as Simulation
+    from dpaa.simulation import simulate as simulate
 
 _HOME = {
     "Audit": "dpaa.auditing",
+    "ClickModel": "dpaa.simulation",
     "Comparison": "dpaa.comparison",
     "Dataset": "dpaa.data.dataset",
     "Evaluation": "dpaa.evaluation.evaluator",
     "InputError": "dpaa.errors",
     "Model": "dpaa.runs.model",
+    "Simulation": "dpaa.simulation",
     "audit": "dpaa.auditing",
     "backtest": "dpaa.debiasing",
     "compare": "dpaa.comparison",
@@ -92,6 +97,7 @@ _HOME = {
     "load": "dpaa.runs.model",
     "read_dataset": "dpaa.data.dataset",
     "rerank": "dpaa.runs._foreign",
+    "simulate": "dpaa.simulation",
     "to_pandas": "dpaa.data.tables",
 }
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""

@@ -1,6 +1,7 @@
 """The numbers of an audit: worked out by hand, against a slow twin, and laws."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
+from dpaa.errors import InputError
 from tests.auditing.examples import LISTS, LOG, NEW, OLD, comparable, log, logs
 
 # The log ##############################################################################################################
@@ -141,3 +143,36 @@ def test_one_log_cut_at_a_time(tmp_path: Path) -> None:
     assert {name: cut[name] for name in names} == pytest.approx({name: apart[name] for name in names})
     dated = both.with_columns(pl.from_epoch(pl.col("timestamp") * 86_400))
     assert audit(dated, against="1970-02-15").numbers["drift_distance"] == pytest.approx(cut["drift_distance"])
+
+
+def test_exposure_of_groups_by_hand() -> None:
+    log = pl.DataFrame({"user_id": [1, 1, 2, 2, 3], "item_id": ["a", "b", "a", "c", "d"]})
+    items = pl.DataFrame({"item_id": ["a", "b", "c", "d"], "house": ["x", "x", "y", "z"]})
+    recs = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": ["c", "d", "b", "d"], "rank": [1, 2, 1, 2]})
+    low = 1 / np.log2(3)
+    total = 2 + 2 * low  # users 1 and 2 took x three times and y once, of four
+    found = audit(log, recs, k=2, items=items, group_by="house", fail_if=["exposure@2/house<0.5 of merit"])
+    expected = {"exposure@2/house=x": (1 / total) / (3 / 4), "exposure@2/house=y": (1 / total) / (1 / 4)}
+    expected |= {"exposure@2/house": (1 / total) / (3 / 4), "exposure_of_catalogue@2/house=z": (2 * low / total) * 4}
+    for name, value in expected.items():
+        assert found.numbers[name] == pytest.approx(value), name
+    assert [check.failed for check in found.checks] == [expected["exposure@2/house"] < 0.5]
+    text = found.openmetrics()
+    assert 'dpaa_audit_exposure{source="the frame",k="2",group="house=x"}' in text.replace("log the frame", "the frame")
+    assert text.count("# TYPE dpaa_audit_exposure gauge") == 1
+    assert found.meanings["exposure@2/house=x"].startswith("exposure of the worst-off group")
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"group_by": "house"}, "has no column 'house'|no column 'house'"),
+        ({"fail_if": ["exposure@2/house<1"]}, "there is no number 'exposure@2/house'"),
+        ({"recs": None, "group_by": "house"}, "--group-by is about recommended lists"),
+    ],
+)
+def test_groups_that_are_not_there_are_refused(how: dict[str, Any], says: str) -> None:
+    log = pl.DataFrame({"user_id": [1, 1, 2], "item_id": ["a", "b", "a"]})
+    recs = pl.DataFrame({"user_id": [1], "item_id": ["b"], "rank": [1]})
+    with pytest.raises(InputError, match=says):
+        audit(log, **{"recs": recs} | how)

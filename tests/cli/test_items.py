@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import read_dataset
-from tests.command import dpaa_ok
+from tests.command import dpaa_ok, run_dpaa
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]\u202e=1+1"
 GENRES = ["Drama|War", "Comedy", "Drama", None]
@@ -58,3 +58,23 @@ def test_comparison_and_audit_name_items_by_their_title(shop: Path) -> None:
     audit = json.loads(dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv", "--json").out)
     winner = audit["recommendations"]["winners"][0]
     assert winner["title"] == titles[winner["item_id"]]
+
+
+def test_exposure_by_a_column_is_shown_checked_and_guaranteed(shop: Path) -> None:
+    run = shop / "item-knn"
+    said = dpaa_ok("evaluate", run, "--k", 5, "--group-by", "genres").out
+    table = said[said.index("Exposure by genres") : said.index("a place at rank")].splitlines()
+    assert any("worst-off group" in line for line in table)
+    assert max(map(len, table)) <= 80
+    numbers = json.loads(dpaa_ok("evaluate", run, "--k", 5, "--group-by", "genres", "--json").out)["metrics"]
+    ratios = [value for name, value in numbers.items() if name.startswith("exposure@5/genres=") and value is not None]
+    assert numbers["exposure@5/genres"] == min(ratios)
+    check = ("--group-by", "genres", "--k", 5, "--fail-if", "exposure@5/genres<99 of merit")
+    assert run_dpaa("evaluate", run, *check).code == 1
+    assert run_dpaa("evaluate", run, "--k", 5, "--fail-if", "exposure@5/genres<0.1").code == 2, "without --group-by"
+    for rerank in ("xquad,strength=0.9,by=genres", "steck,by=genres=War", "fairrec,strength=0.3,by=genres"):
+        words = ("--rerank", rerank, "--k", 5)
+        fairer = dpaa_ok("recommend", run, *words, "--out", shop / "fairer.csv", "--overwrite").err
+        assert "written" in fairer or (shop / "fairer.csv").exists()
+    audited = dpaa_ok("audit", shop / "data", "--recs", shop / "recs.csv", "--group-by", "genres").out
+    assert "the worst-off group, and each" in audited

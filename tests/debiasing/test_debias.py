@@ -167,3 +167,14 @@ def test_a_model_that_cannot_win_is_not_swept(data: Dataset, tmp_path: Path) -> 
     (plain,) = [point for point in found.points if point.candidate.model == "ipl"]
     assert plain.candidate.plain
     assert "no dial or re-ranker was tried over ipl: accuracy below 80% of the best model's" in found.notes
+
+
+@pytest.mark.slow
+def test_a_target_on_the_exposure_of_groups(tmp_path: Path) -> None:
+    made = world.simulate_world(200, 150)
+    data = made.dataset.with_items(made.publishers)
+    found = debias(tmp_path / "made", data, methods=["ease"], targets=["exposure/publisher>=0.05 of merit"])
+    assert found.point.metrics["exposure@20/publisher"] >= 0.05
+    assert any(getattr(point.candidate.reranker, "by", None) == "publisher" for point in found.points)
+    with pytest.raises(InputError, match="targets on exposure must be of one column, got brand and publisher"):
+        debias(tmp_path / "no", data, methods=["ease"], targets=["exposure/publisher>=1", "exposure/brand>=1"])

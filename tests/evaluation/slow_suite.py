@@ -154,3 +154,30 @@ def suite(
         rates.append(sum(len(set(row) & group) for row in held) / could if could else math.nan)
     found[f"pop_rsp@{k}"] = spread(*rates)
     return found
+
+
+def exposures(
+    lists: list[list[int]], relevant: list[set[int]], candidates: list[int], groups: dict[str, set[int]], k: int
+) -> dict[str, float]:
+    """Exposure of groups of items, named `column=value`."""
+    places = [(item, 1 / math.log2(rank + 1)) for row in lists for rank, item in enumerate(row[:k], 1) if item >= 0]
+    liked = [item for items in relevant for item in items]
+
+    def share(pairs: list[tuple[int, float]], group: set[int]) -> float:
+        total = sum(worth for _, worth in pairs)
+        return sum(worth for item, worth in pairs if item in group) / total if total else 0.0
+
+    found, ratios, loss = {}, {"exposure": [], "exposure_of_catalogue": []}, 0.0
+    for name, group in groups.items():
+        shown, merit = share(places, group), share([(item, 1.0) for item in liked], group)
+        for metric, due in (
+            ("exposure", merit),
+            ("exposure_of_catalogue", share([(i, 1.0) for i in candidates], group)),
+        ):
+            found[f"{metric}@{k}/{name}"] = shown / due if due else math.nan
+            ratios[metric] += [shown / due] if due else []
+        found[f"exposure_loss@{k}/{name}"] = (shown - merit) ** 2
+        loss += (shown - merit) ** 2
+    column = next(iter(groups)).split("=")[0]
+    found |= {f"{metric}@{k}/{column}": min(each) if each else math.nan for metric, each in ratios.items()}
+    return found | {f"exposure_loss@{k}/{column}": loss}

@@ -53,6 +53,19 @@ def test_equal_opportunity_by_hand() -> None:
     assert math.isnan(measured("pop_reo", LISTS, relevant=[(2, 0), (2, 4)])), "nothing was hit"
 
 
+def test_exposure_of_groups_by_hand() -> None:
+    relevant, of_b = [(0, 0), (0, 4), (1, 1), (1, 3), (2, 0)], np.array([False, False, False, True, True])
+    groups, worth = {"group=a": ~of_b, "group=b": of_b}, 1 / math.log2(3)
+    shown = worth / (2 + 2 * worth + 1 / 2)  # item 3 at rank 2; ranks 1, 2, 3 and 1, 2 are filled
+    assert measured("exposure", LISTS, relevant=relevant, groups=groups) == pytest.approx(shown / (2 / 5))
+    few = {"groups": groups, "candidates": np.arange(4)}
+    assert measured("exposure_of_catalogue", LISTS, relevant=relevant, **few) == pytest.approx(shown / (1 / 4))
+    loss = measured("exposure_loss", LISTS, relevant=relevant, groups=groups)
+    assert loss == pytest.approx(2 * (shown - 2 / 5) ** 2)
+    assert math.isnan(measured("exposure", LISTS, groups=groups)), "nobody likes anything"
+    assert math.isnan(measured("exposure", LISTS, relevant=relevant)), "no groups"
+
+
 def test_statistical_parity_by_hand() -> None:
     # Three users × (3 niche, 2 popular) items, less what was masked: item 4 once, item 0 twice, item 1 once.
     masked = np.array([0, 0, 1, 2]), np.array([4, 0, 0, 1])

@@ -47,12 +47,14 @@ def keys_and_pairs(sets: list[set[int]], n_items: int) -> tuple[np.ndarray, tupl
     return pairs[:, 0] * n_items + pairs[:, 1], (pairs[:, 0], pairs[:, 1])
 
 
-def of_arrays(lists: Any, relevant: Any, counts: Any, histories: Any, candidates: Any, cuts: Any) -> Measured:
+def of_arrays(
+    lists: Any, relevant: Any, counts: Any, histories: Any, candidates: Any, cuts: Any, **groups: Any
+) -> Measured:
     n, items = len(lists), len(counts)
     history = keys_and_pairs(histories, items)[1]
     relevant_keys = keys_and_pairs(relevant, items)[0]
     allowed = None if candidates is None else np.array(candidates)
-    truth = GroundTruth(np.arange(n), n, np.array(counts), relevant_keys, history, history, allowed)
+    truth = GroundTruth(np.arange(n), n, np.array(counts), relevant_keys, history, history, allowed, **groups)
     return measure_all(truth, np.array(lists), cuts)
 
 
@@ -65,3 +67,16 @@ def test_the_suite_equals_sets_and_loops(case: dict[str, Any]) -> None:
     assert set(found.metrics) == set(expected)
     for name, value in expected.items():
         assert found.metrics[name] == pytest.approx(value, nan_ok=True, abs=1e-7), name
+
+
+@given(cases())
+def test_exposure_of_groups_equals_sets_and_loops(case: dict[str, Any]) -> None:
+    n_items = len(case["counts"])
+    groups = {"part=odd": set(range(1, n_items, 2)), "part=first": {0}}
+    masks = {name: np.isin(np.arange(n_items), list(items)) for name, items in groups.items()}
+    names = ("lists", "relevant", "counts", "histories", "candidates")
+    found = of_arrays(*(case[name] for name in names), (case["k"],), groups=masks).metrics
+    expected = slow_suite.exposures(case["lists"], case["relevant"], case["candidates"], groups, case["k"])
+    assert {name for name in found if name.startswith("exposure")} == set(expected)
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, nan_ok=True, abs=1e-9), name

@@ -87,3 +87,11 @@ def test_pc_gives_the_scores_of_public_code() -> None:
     found = PC(strength=0.6, score_share=0.3).rescored(scores, candidates.popularity)
     free = scores > -torch.inf
     assert_same(found[free], np.array(golden("pc")["ratings"])[free.numpy()])
+
+
+@pytest.mark.parametrize("given", golden("fairrec")["lists"])
+def test_fairrec_makes_the_lists_of_its_authors(given: str) -> None:
+    k, share = given.split()
+    scores, users, candidates = reranking()
+    found = make_reranker("fairrec", {"strength": share}).rerank(scores, users, int(k), candidates)[1]
+    assert found.sort(dim=1).values.tolist() == golden("fairrec")["lists"][given]

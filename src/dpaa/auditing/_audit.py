@@ -30,7 +30,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.metrics import METRICS
+from dpaa.evaluation.metrics import METRICS, of_kind
 from dpaa.evaluation.recommendations import read_recommendations
 
 LOG_NUMBERS = {
@@ -73,8 +73,9 @@ LIST_NUMBERS = {name: METRICS[name].words for name in ("coverage", "gini", "head
 """Numbers of recommendations; their names end in `@k`."""
 
 _CHECK = re.compile(
-    r"\s*(?P<name>[^\s<>=!]+)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
-    r"\s*(?P<percent>%?)\s*(\*\s*(?P<reference>\S+)\s*)?"
+    r"\s*(?P<name>[^\s<>=!]+(=[^\s<>=!]+)?)\s*(?P<sign>>=|<=|==|!=|>|<)"
+    r"\s*(?P<limit>[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?)"
+    r"\s*(?P<percent>%?)\s*(of merit\s*)?(\*\s*(?P<reference>\S+)\s*)?"  # exposure is a ratio to merit already
 )
 _SIGNS: dict[str, tuple[Callable[[float, float], bool], str]] = {
     ">": (operator.gt, "above"),
@@ -103,7 +104,7 @@ class Check:
 
         Parameters
         ----------
-        text : `NAME OP NUMBER`; `80%` is 0.8
+        text : `NAME OP NUMBER`; `80%` is 0.8; `of merit` may stand behind the number of an exposure
         references : whether `NAME OP NUMBER * RUN` is allowed too
 
         Returns
@@ -141,6 +142,10 @@ class Check:
         -------
         the number and whether the check failed
         """
+        if self.name not in numbers:  # the exposure of a group that is not there
+            raise InputError(
+                f"--fail-if: there is no number {self.name!r}; its column has no such value, or k is another"
+            )
         value = float(numbers[self.name])
         return CheckResult(self, value, not math.isfinite(value) or _SIGNS[self.sign][0](value, self.limit))
 
@@ -174,7 +179,9 @@ class CheckResult:
         return {"check": str(self.check), "value": self.value, "failed": self.failed, "sentence": self.sentence}
 
 
-def check_name(name: str, with_recs: bool, k: int | None = None, with_older: bool = False) -> None:
+def check_name(
+    name: str, with_recs: bool, k: int | None = None, with_older: bool = False, group_by: str | None = None
+) -> None:
     """Refuse what is not the name of one number of an audit.
 
     Parameters
@@ -183,7 +190,12 @@ def check_name(name: str, with_recs: bool, k: int | None = None, with_older: boo
     with_recs : whether recommendations are audited
     k : length of the lists, where it is known yet
     with_older : whether there is an older log, or a time, to compare with
+    group_by : column of the items; names of its groups' exposure, such as `exposure@20/publisher`, are known then
     """
+    whole, slash, group = name.partition("/")
+    of_group = slash and METRICS.get(whole.partition("@")[0]) in of_kind("exposure")
+    if of_group and group_by is not None and group.partition("=")[0] == group_by:
+        return  # whether the column has the value is known when it is measured
     base, _, cut = name.partition("@")
     length = (cut if cut.isdigit() else "K") if k is None else str(k)
     of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
@@ -219,13 +231,15 @@ class Audit:
     def numbers(self) -> dict[str, float]:
         """The numbers that checks can name; NaN where one has no value here."""
         recs = self.recommendations
-        of_lists = {f"{name}@{recs.k}": recs.numbers[name] for name in LIST_NUMBERS} if recs else {}
+        names = [*LIST_NUMBERS, *(name for name in recs.numbers if "/" in name)] if recs else []
+        parts = {name: name.partition("/") for name in names}
+        of_lists = {f"{a}@{recs.k}{b}{c}": recs.numbers[name] for name, (a, b, c) in parts.items()} if recs else {}
         return self.log.numbers | of_lists | (self.drift.numbers if self.drift else {})
 
     @property
     def meanings(self) -> dict[str, str]:
         """What each of `numbers` means."""
-        known = LOG_NUMBERS | LIST_NUMBERS | DRIFT_NUMBERS
+        known = LOG_NUMBERS | LIST_NUMBERS | DRIFT_NUMBERS | {one.name: one.words for one in of_kind("exposure")}
         return {name: known[name.partition("@")[0]] for name in self.numbers}
 
     def to_frame(self) -> pl.DataFrame:
@@ -245,13 +259,22 @@ class Audit:
         -------
         text, where `head_share@20` is `dpaa_audit_head_share{k="20"}`
         """
-        source = printable(self.source).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+        def escaped(text: str) -> str:
+            return printable(text).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+        source = escaped(self.source)
         lines = []
         for name, value in self.numbers.items():
             if math.isfinite(value):
-                base, _, k = name.partition("@")
-                labels = f'source="{source}"' + (f',k="{k}"' if k else "")
-                lines += [f"# TYPE dpaa_audit_{base} gauge", f"dpaa_audit_{base}{{{labels}}} {float(value)!r}"]
+                base, _, rest = name.partition("@")
+                k, _, group = rest.partition("/")
+                labels = (
+                    f'source="{source}"' + (f',k="{k}"' if k else "") + (f',group="{escaped(group)}"' if group else "")
+                )
+                kind = f"# TYPE dpaa_audit_{base} gauge"
+                lines += [] if kind in lines else [kind]
+                lines.append(f"dpaa_audit_{base}{{{labels}}} {float(value)!r}")
         return "\n".join([*lines, "# EOF", ""])
 
     @property
@@ -307,6 +330,7 @@ def audit(
     form: TextForm | None = None,
     drop_invalid: bool = False,
     items: Any = None,
+    group_by: str | None = None,
 ) -> Audit:
     """Audit a log for popularity bias, and recommendations made from it.
 
@@ -320,7 +344,9 @@ def audit(
     fmt, names, positive, keep_duplicates, form, drop_invalid : how a log is read, as by `dpaa data log`
     periods : number of parts that times are cut into
     against : an older log, read the same way, or a time at which this one is cut
-    items : a file or dataframe with the titles of a log's items
+    items : a file or dataframe with the titles of a log's items, and other columns
+    group_by : column of the items; with `recs`, exposure of its groups against what users took, as
+        `exposure@20/publisher` (the worst-off group) and `exposure@20/publisher=X`
 
     Returns
     -------
@@ -328,17 +354,19 @@ def audit(
     """
     checks = [Check.parse(text) for text in ([fail_if] if isinstance(fail_if, str) else fail_if)]
     for check in checks:
-        check_name(check.name, recs is not None, k, against is not None)
+        check_name(check.name, recs is not None, k, against is not None, group_by)
     if k is not None and recs is None:
         raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
+    if group_by is not None and recs is None:
+        raise InputError("--group-by is about recommended lists; name their file with --recs, or leave it out")
     reading: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
     reading |= {"form": form, "drop_invalid": drop_invalid}
     log = interactions(data, items=items, **reading)
     notes, lists, drift = list(log.notes), None, None
     if recs is not None:
-        lists = amplification(log, read_recommendations(recs, log.user_ids, log.item_ids, k))
+        lists = amplification(log, read_recommendations(recs, log.user_ids, log.item_ids, k), group_by)
         for check in checks:
-            check_name(check.name, with_recs=True, k=lists.k, with_older=against is not None)
+            check_name(check.name, True, lists.k, against is not None, group_by)
         notes += lists.notes
     if isinstance(against, str | Path) and is_moment(against):
         drift = drift_at(log, str(against))

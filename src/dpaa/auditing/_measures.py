@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.data.attributes import attributes_of
+from dpaa.data.attributes import ItemAttributes, attributes_of
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import Column, distinct_ids, encode, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
@@ -26,7 +26,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import TASTES, gini, head, lorenz, mean_per_row, most_moved, share_of, tastes
 from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.metrics import METRICS
+from dpaa.evaluation.metrics import METRICS, exposures
 from dpaa.evaluation.recommendations import Recommendations
 
 Ints = NDArray[Any]
@@ -53,10 +53,15 @@ class Interactions:
     candidates: Ints | None = None
     """Indices of the items that may be recommended; None = all."""
     notes: tuple[str, ...] = ()
-    titles: pl.Series | None = None
-    """(n_items,) names of the items for people, where they are known."""
+    attributes: ItemAttributes | None = None
+    """What is known of the items."""
     invalid: pl.DataFrame | None = None
     """Faulty rows that were left out: `source, row, fault, content`."""
+
+    @property
+    def titles(self) -> pl.Series | None:
+        """(n_items,) names of the items for people, where they are known."""
+        return None if self.attributes is None else self.attributes.titles
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
@@ -112,16 +117,16 @@ def interactions(
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)
     log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
-    frame, notes, titles = log.frame, tuple(log.notes), None
+    frame, notes, attributes = log.frame, tuple(log.notes), None
     user_ids, item_ids = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
     if items is not None:
         named = open_table(items) if isinstance(items, str | Path) else as_table(items, "the items frame")
         attributes, more = attributes_of(named, item_ids, names.item)
-        titles, notes = attributes.titles, (*notes, *more)
+        notes = (*notes, *more)
     user, item = encode(frame[Column.USER], user_ids), encode(frame[Column.ITEM], item_ids)
     count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
     source, times = f"log {table.name}", _times(frame, item)
-    return Interactions(source, user_ids, item_ids, user, item, count, times, None, notes, titles, log.invalid)
+    return Interactions(source, user_ids, item_ids, user, item, count, times, None, notes, attributes, log.invalid)
 
 
 def _of_dataset(data: Dataset) -> Interactions:
@@ -129,7 +134,8 @@ def _of_dataset(data: Dataset) -> Interactions:
     times = _times(frame, encode(frame[Column.ITEM], data.item_ids))
     ids, train = (data.user_ids, data.item_ids), data.train
     source = f"the training split of dataset {data.name}"
-    return Interactions(source, *ids, train.user, train.item, train.count, times, data.candidates, titles=data.titles)
+    known = {"candidates": data.candidates, "attributes": data.attributes}
+    return Interactions(source, *ids, train.user, train.item, train.count, times, **known)  # type: ignore[arg-type]
 
 
 def _times(frame: pl.DataFrame, item: Ints) -> pl.DataFrame | None:
@@ -337,14 +343,24 @@ class Amplification:
         ]
 
 
-def amplification(log: Interactions, recs: Recommendations) -> Amplification:
-    """Measure the lists of `recs` against the log."""
+def amplification(log: Interactions, recs: Recommendations, group_by: str | None = None) -> Amplification:
+    """Measure the lists of `recs` against the log.
+
+    With a column of the items, exposure of its groups too; merit is then what the users with a list took in the log.
+    """
+    groups: dict[str, NDArray[np.bool_]] = {}
+    if group_by is not None:
+        if log.attributes is None:
+            raise InputError(f"the items of {log.source} have no column {group_by!r}; name their file with --items")
+        groups = {f"{group_by}={value}": mask for value, mask in log.attributes.groups(group_by).items()}
     listed = (recs.items >= 0).any(axis=1)
     if not listed.any():
         raise InputError(f"no list of {recs.name} has an item of the log; audit it against the log it came from")
     users, lists, k = recs.users[listed], recs.items[listed], recs.items.shape[1]
-    history, no_pairs = (log.user, log.item), np.zeros(0, dtype=np.int64)
-    truth = GroundTruth(users, len(log.user_ids), log.counts, no_pairs, history, candidates=log.candidates)
+    history, own = (log.user, log.item), np.isin(log.user, users)
+    taken = np.unique(log.user[own].astype(np.int64) * len(log.counts) + log.item[own])
+    known: Any = {"candidates": log.candidates, "groups": groups}
+    truth = GroundTruth(users, len(log.user_ids), log.counts, taken, history, **known)
     at = truth.context(lists)
     columns = {name: METRICS[name].formula(at) for name in ("arp", "popularity_lift", "aplt", "upd")}
     columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - log.popular_share[users]}
@@ -355,6 +371,7 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
     numbers = {name: _mean(table[name]) for name in ("arp", "aplt")} | {name: _mean(both[name]) for name in of_history}
     numbers |= {"amplified_users": _mean(both["popularity_lift"] > 0)}
     numbers |= {name: METRICS[name].formula(at) for name in ("coverage", "gini", "head_share")}
+    numbers |= {name.replace(f"@{k}", ""): value for name, value in exposures(at, k).items()}
     shown, counts = at.exposure, log.counts
 
     def shift(item: int) -> Row:
@@ -372,7 +389,7 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
     winners, losers = ([shift(int(item)) for item in items] for items in moved)
     without = int((log.history_lengths > 0).sum()) - len(both)
     notes = [f"{recs.name}: {without:,} users of the log have no list"] if without else []
-    groups = {name: both.filter(pl.col("taste") == index) for index, name in enumerate(TASTES)}
+    tastes = {name: both.filter(pl.col("taste") == index) for index, name in enumerate(TASTES)}
     return Amplification(
         name=recs.name,
         k=k,
@@ -385,7 +402,7 @@ def amplification(log: Interactions, recs: Recommendations) -> Amplification:
         losers=losers,
         tastes=[
             {"taste": name, "users": len(group)} | {metric: _mean(group[metric]) for metric in columns}
-            for name, group in groups.items()
+            for name, group in tastes.items()
         ],
         notes=[*recs.notes, *notes],
     )

@@ -50,7 +50,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     *("demo", "audit", "train", "evaluate", "recommend", "similar", "export", "rerank", "debias", "backtest"),
-    *("compare", "tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
+    *("compare", "simulate", "plan", "tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
 )
 _HOME = {"similar": "recommend", "benchmark": "tune"}
 """A command is the function of its name, in the module of that name but for these."""

@@ -35,6 +35,7 @@ def audit(
     fail_if: Annotated[list[str] | None, Option(help='Exit with 1 if "log_gini>0.9", for example; repeatable.')] = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained HTML report.")] = None,
     against: Annotated[str | None, Option(metavar="OLDER|TIME", help="Drift since an older log, or a time.")] = None,
+    group_by: Annotated[str | None, Option(metavar="COLUMN", help="Exposure by a column of the items.")] = None,
     metrics_out: Annotated[Path | None, Option(metavar="FILE", help="Write the numbers as OpenMetrics text.")] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
@@ -52,6 +53,7 @@ def audit(
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
       dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
+      dpaa audit data/shop --recs recs.parquet --group-by publisher --fail-if "exposure@20/publisher<0.8"
       dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
     """
     from dpaa.auditing import audit as measure
@@ -64,7 +66,7 @@ def audit(
     if metrics_out is not None:  # one that is there is replaced, as collectors expect
         check_file_target(metrics_out, (".prom", ".txt", ".om"), "a metrics file")
     how: dict[str, Any] = {"fmt": log.file_format, "names": log.names, "form": log.form, "items": log.items}
-    result = measure(data, recs, k=k, fail_if=fail_if or [], against=against, **how, **log.rows)
+    result = measure(data, recs, k=k, fail_if=fail_if or [], against=against, group_by=group_by, **how, **log.rows)
     if as_json:
         print_json(result.as_json())
     else:
@@ -95,6 +97,12 @@ def _print_audit(result: Audit) -> None:
     periods = [{"from": start} | period for start, period in zip(starts, log.periods, strict=True)]
     print_records("over time, in periods of about as many interactions each", PERIODS, periods)
     if recs:
+        groups = [name.removeprefix("exposure/") for name in recs.numbers if name.startswith("exposure/")]
+        names = ("exposure", "exposure_of_catalogue")
+        rows = [[group, *cells(".3f", *(recs.numbers[f"{name}/{group}"] for name in names))] for group in groups]
+        if rows:
+            header = ["the worst-off group, and each", "what users took", "the catalogue"]
+            print_table("exposure (rank r is worth 1/log2(r + 1)) against", header, rows)
         title = f"list against history, by taste (lists of {recs.k}, means over users)"
         print_records(title, LIST_TASTES, recs.tastes)
         for title, items in {"winners: more": recs.winners, "losers: less": recs.losers}.items():

@@ -134,6 +134,20 @@ def _of_run(
     return replace(result, notes=(*result.notes, *([warning] if warning else []), note)), curve
 
 
+def _print_exposure(metrics: dict[str, float], k: int, column: str) -> None:
+    """Print each group's exposure against its merit and its share of the catalogue, the worst-off first."""
+    of = {name: f"{name}@{k}/{column}" for name in ("exposure", "exposure_of_catalogue", "exposure_loss")}
+    start = f"{of['exposure']}="
+    groups = sorted((metrics[key], key.removeprefix(start)) for key in metrics if key.startswith(start))
+    rows = [
+        [group, number(ratio), number(metrics[f"{of['exposure_of_catalogue']}={group}"])] for ratio, group in groups
+    ]
+    rows.append(["worst-off group", *(number(metrics[of[name]]) for name in ("exposure", "exposure_of_catalogue"))])
+    print_table(f"Exposure by {column}, against", [column, "what users like", "the catalogue"], rows)
+    loss = number(metrics[of["exposure_loss"]])
+    out.print(f"a place at rank r is worth 1/log2(r + 1); 1 = in proportion; {of['exposure_loss']} = {loss}")
+
+
 def _print_evaluation(name: str, result: Evaluation) -> None:
     """Print tables per list length, and the protocol in words."""
     from dpaa.evaluation.bias import TASTES
@@ -165,4 +179,5 @@ def _print_evaluation(name: str, result: Evaluation) -> None:
         if rows:
             header = [str(protocol.group_by), "items", "of the history", f"of the lists of {k}", *OF_COLUMNS]
             print_table(f"Items by {protocol.group_by}: share and accuracy", header, rows)
+            _print_exposure(metrics, k, str(protocol.group_by))
     out.print(protocol.in_words())

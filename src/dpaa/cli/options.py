@@ -35,7 +35,9 @@ Jobs = Annotated[int, Option(min=1, help="Trainings at a time, one core each.")]
 K = Annotated[int, Option("--k", min=1, help="Length of the lists.")]
 Users = Annotated[list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")]
 Overlap = Annotated[str, Option(help="Test pairs that are also training pairs: drop, mask or keep.")]
-GroupBy = Annotated[str | None, Option(metavar="COLUMN", help="Also measure accuracy by a column of the items.")]
+GroupBy = Annotated[
+    str | None, Option(metavar="COLUMN", help="Also measure accuracy and exposure by a column of the items.")
+]
 PopularityDial = Annotated[str | None, Option(metavar="X|run", help="κ: above 0 leans to popular items, below 0 away.")]
 Rerank = Annotated[str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker of the lists, or `none`.")]
 Exposure = Annotated[

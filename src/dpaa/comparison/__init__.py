@@ -8,6 +8,7 @@ from dpaa.comparison._compare import (
     compare_entries,
     find_baseline,
     full_name,
+    per_user_values,
     read_entries,
     unfinished,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "find_baseline",
     "full_name",
     "harm_in_words",
+    "per_user_values",
     "read_entries",
     "unfinished",
     "write_table",

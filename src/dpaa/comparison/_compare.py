@@ -387,7 +387,17 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
 
 
 def per_user_values(result: Evaluation, metric: str) -> Floats | None:
-    """(users,) values whose mean the metric is, NaN where a user has none; None where it is no mean over users."""
+    """Values of each user whose mean is a metric.
+
+    Parameters
+    ----------
+    result : an evaluation
+    metric : full name, such as `recall@20/niche`
+
+    Returns
+    -------
+    (users,), NaN where a user has none; None where the metric is no mean over users
+    """
     column, _, group = metric.partition("/")
     if group.endswith(("-tastes", "-users")) and "=" not in group:
         values, taste = per_user_values(result, column), result.per_user["taste"]

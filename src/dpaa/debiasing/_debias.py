@@ -11,6 +11,7 @@ All of it looks at validation alone; the test split is not opened.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -43,9 +44,11 @@ from dpaa.debiasing._statement import Statement, state
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, NO_CURVE
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.metrics import exposures
 from dpaa.evaluation.offpolicy import ValidationExposure, validation_exposure
 from dpaa.ranking import RERANKERS
 from dpaa.ranking.reranker import Reranker
+from dpaa.ranking.rerankers._greedy import Grouped
 from dpaa.runs._foreign import RECIPE, recipe_of
 from dpaa.runs.folder import CHOSEN, FRONTIER, RunFolder, hold_folder, save_model
 from dpaa.runs.model import Model
@@ -254,7 +257,8 @@ def debias(
         models as they are, the one that loses least to the best under any estimate of accuracy
     goals : what lists shall gain: niche-recall, coverage, arp, gini, calibration, or a metric's name
     keep_accuracy : share of the baseline's accuracy that must be kept, confirmed on held-out users
-    targets : such as "coverage>=0.8", for the least accuracy; without either, the point where returns diminish
+    targets : such as "coverage>=0.8", or "exposure/publisher>=0.8 of merit" for groups of items, for the least
+        accuracy; without either, the point where returns diminish
     exposure : how users will meet items: `as-logged`, `shifted` (more evenly than in the log), or `unknown`, where the
         promise must hold under both; where validation comes from unbiased exposure, that alone counts
     rerank : names of re-rankers to sweep; default: all that can be
@@ -277,7 +281,11 @@ def debias(
     names = default_methods() if methods is None and not runs else _several(methods or [])
     validation = validation_exposure(data)
     powers = plausible_powers(exposure, data, validation.biased)
-    users = Evaluator(data, k, "valid", "drop").sample(MOST_USERS)
+    columns = {found[1] for text in _several(targets) if (found := re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", text))}
+    if len(columns) > 1:
+        raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
+    column = next(iter(columns), None)
+    users = Evaluator(data, k, "valid", "drop", group_by=column).sample(MOST_USERS)
     choosing, confirming = divide(len(users.users), seed)
     estimates = tuple(Accuracy(users.truth, k, power) for power in powers)
     measurer = Measurer(users, wanted, estimates, choosing)
@@ -286,6 +294,9 @@ def debias(
     checks = [_parse_target(text, measurer) for text in _several(targets)]
     rerankers = RERANKERS if rerank is None else _several(rerank)
     sweeps = [RERANKERS.find(name).sweep() for name in rerankers]
+    if column is not None:  # the same by the column; fa-ir would need one of its values
+        own = [[one for one in sweep if isinstance(one, Grouped) and one.name != "fa-ir"] for sweep in sweeps]
+        sweeps += [tuple(one.model_copy(update={"by": column}) for one in sweep) for sweep in own if sweep]
     with _begun(folder) as home:
         clock = _Clock(budget)
         store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say, k)
@@ -356,6 +367,8 @@ def _parse_target(text: str, measurer: Measurer) -> Check:
     k = measurer.estimates[0].k
     known = (*MEASURED, *measurer.goals)
     names = {name: goal.key(k) for goal in known for name in (goal.name, goal.key(k))}
+    by_group = exposures(measurer.evaluator.truth.context(np.full((len(measurer.evaluator.users), k), -1)), k)
+    names |= {name: key for key in by_group for name in (key, key.replace(f"@{k}", ""))}
     if check.name not in names:
         raise InputError(f"there is no metric {check.name!r} to aim at; choose one of {', '.join(names)}")
     return replace(check, name=names[check.name])

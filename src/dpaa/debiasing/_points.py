@@ -25,7 +25,7 @@ from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.metrics import METRICS, Metric
+from dpaa.evaluation.metrics import METRICS, Metric, exposures
 from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, fitted_power, propensities
 from dpaa.methods.base import Method
 from dpaa.ranking.dial import dialled_family
@@ -141,7 +141,7 @@ class Goal:
         name = ALIASES.get(wanted, wanted)
         niche = name.endswith(NICHE)
         metric = METRICS.get(name.removesuffix(NICHE))
-        if metric is None or niche != (metric.kind == "accuracy"):
+        if metric is None or niche != (metric.kind == "accuracy") or metric.kind == "exposure":
             raise InputError(f"there is no goal {text!r}; choose one of {', '.join(OFFERED)}, or another metric")
         return cls(wanted, metric, niche)
 
@@ -282,6 +282,7 @@ class Measurer:
         at = self.evaluator.truth.context(lists.astype(np.int32))
         each = [goal.of(at) for goal in self.goals]
         metrics = {goal.key(lists.shape[1]): _mean(goal.of(at)) for goal in (*MEASURED, *self.goals)}
+        metrics |= exposures(at, lists.shape[1])
         accuracy = np.array([estimate.of(at) for estimate in self.estimates], dtype=np.float32)
         return Point(candidate, accuracy, self._of_choosing(each, at), metrics)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -163,6 +163,8 @@ class Context:
     """(users,): how many relevant items each user has."""
     rows: Array | slice
     """Which of the truth's rows these users are."""
+    one_of: tuple[Context, int] | None = None
+    """The context of all groups of items, and the one that exposure is measured of."""
 
     def cut(self, k: int) -> Context:
         """The first k slots."""
@@ -174,6 +176,10 @@ class Context:
         hits, rows = self.hits if group is None else self.hits & group[self.lists], relevant > 0
         return Context(self.truth, self.lists[rows], hits[rows], relevant[rows], rows)
 
+    def of_group(self, index: int) -> Context:
+        """Only one of the truth's groups counts for the exposure of groups."""
+        return replace(self, one_of=(self, index))
+
     @cached_property
     def exposure(self) -> Array:
         """How often each item is recommended.  Returns (n_items,)."""
@@ -183,6 +189,27 @@ class Context:
     def candidate_exposure(self) -> Array:
         """The same of the candidates alone.  Returns (candidates,)."""
         return self.exposure if self.truth.candidates is None else self.exposure[self.truth.candidates]
+
+    @cached_property
+    def group_shares(self) -> tuple[Floats, Floats, Floats]:
+        """Shares of each of the truth's groups: of the exposure, of what users like, and of the candidates.
+
+        A place at rank r is worth 1/log2(r + 1) of exposure.  Returns (groups,) three times.
+        """
+        if self.one_of is not None:
+            every, index = self.one_of
+            shown, merit, catalogue = (shares[[index]] for shares in every.group_shares)
+            return shown, merit, catalogue
+        worth = np.where(self.lists >= 0, 1.0 / np.log2(np.arange(self.lists.shape[1]) + 2.0), 0.0)
+        of_items = np.bincount(np.maximum(self.lists, 0).ravel(), worth.ravel(), minlength=self.truth.n_items)
+        liked = np.bincount(self.truth.relevant_pairs[1], minlength=self.truth.n_items)
+        allowed = bias.among(self.truth.n_items, self.truth.candidates)
+        masks = self.truth.groups.values()
+        shown, merit, catalogue = (
+            np.array([part[mask].sum() for mask in masks]) / max(part.sum(), 1e-12)
+            for part in (of_items, liked, allowed)
+        )
+        return shown, merit, catalogue
 
     @cached_property
     def mean_count(self) -> Floats:

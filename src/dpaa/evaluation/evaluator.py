@@ -309,7 +309,7 @@ class Evaluator:
         -------
         (re-rankers, users, largest k) item indices
         """
-        ranker = self._ranker(method.graph.device)
+        ranker = self._ranker(method.graph.device, any(one.together for one in rerankers))
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
 
         def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
@@ -319,8 +319,9 @@ class Evaluator:
 
         return self._collected(ranker.ranked(self.users, self.protocol.k[-1], variants), len(rerankers))
 
-    def _ranker(self, device: torch.device) -> Ranker:
-        return Ranker(self.dataset.n_items, device, self.masked, self.dataset.candidates, cold=self._cold)
+    def _ranker(self, device: torch.device, together: bool = False) -> Ranker:
+        n_items, candidates = self.dataset.n_items, self.dataset.candidates
+        return Ranker(n_items, device, self.masked, candidates, cold=self._cold, together=together)
 
     def _collected(self, blocks: Iterable[Sequence[RankedBlock]], n: int) -> Ints:
         """Lists of n variants, (n, users, largest k)."""

@@ -27,8 +27,10 @@ class Metric:
     name: str
     formula: Formula
     """Returns (users,), NaN for a user without a value, where `per_user`; else one number."""
-    kind: Literal["accuracy", "popularity", "spread"]
-    """Accuracy formulas see only users with a relevant item: of all items, of the popular and of the niche ones."""
+    kind: Literal["accuracy", "popularity", "spread", "exposure"]
+    """Accuracy formulas see only users with a relevant item: of all items, of the popular and of the niche ones.
+    Exposure is that of groups of items, by a column: over all of them `exposure@20/publisher`, of one
+    `exposure@20/publisher=X`."""
     better: Literal["high", "low", "zero"]
     """`zero`: the closer the better."""
     words: str
@@ -288,6 +290,53 @@ def pop_rsp(at: Context) -> float:
     return bias.relative_spread(bias.by_group(at.lists[at.lists >= 0], at.truth.popular), at.truth.available)
 
 
+# ------------------------------------------------------------------ exposure of groups of items, by a column
+
+
+def _worst(shown: Floats, due: Floats) -> float:
+    """Smallest ratio of the groups that are due something; NaN without any."""
+    return float((shown[due > 0] / due[due > 0]).min()) if (due > 0).any() else float("nan")
+
+
+@metric(
+    *("exposure", "high", "exposure of the worst-off group of items against its share of what users like; 1 = its due"),
+    per_user=False,
+)
+def exposure(at: Context) -> float:
+    """Min over groups of share of the exposure / share of the relevant pairs; rank r is worth 1/log2(r + 1).
+
+    Range: 0 … 1; of one group 0 … ∞
+    Case: b has 0.6309 of 3.7619, and 2 of 5 relevant pairs: 0.1677/0.4 = 0.4193
+    Source: disparate treatment of Singh & Joachims, KDD 2018; weights as in AWRF, Raj & Ekstrand, SIGIR 2022
+    """
+    return _worst(*at.group_shares[:2])
+
+
+@metric(
+    *("exposure", "high", "exposure of the worst-off group of items against its share of the catalogue; 1 = its share"),
+    per_user=False,
+)
+def exposure_of_catalogue(at: Context) -> float:
+    """Min over groups of share of the exposure / share of the candidates; rank r is worth 1/log2(r + 1).
+
+    Range: 0 … 1; of one group 0 … ∞
+    Case: b has 0.1677 of the exposure and 1 of 4 candidates: 0.6708
+    """
+    return _worst(*at.group_shares[::2])
+
+
+@metric("exposure", "low", "how far the groups' exposure is from their shares of what users like", per_user=False)
+def exposure_loss(at: Context) -> float:
+    """Σ over groups of (share of the exposure − share of the relevant pairs)²; rank r is worth 1/log2(r + 1).
+
+    Range: 0 … 2
+    Case: (0.8323 − 0.6)² + (0.1677 − 0.4)² = 0.1079
+    Source: expected-exposure loss, Diaz et al., CIKM 2020, of groups
+    """
+    shown, merit, _ = at.group_shares
+    return float(((shown - merit) ** 2).sum())
+
+
 # ------------------------------------------------------------------ all metrics of some lists
 
 
@@ -296,8 +345,8 @@ class Measured:
     """All metrics of some lists."""
 
     metrics: dict[str, float]
-    """`name@k`, with `/popular`, `/niche`, `/genre=Drama` (item groups) and `/niche-tastes`, `/cold-users` … (user
-    groups) behind it; NaN where there is nothing to measure."""
+    """`name@k`, with `/popular`, `/niche`, `/genre=Drama` (item groups), `/genre` (exposure of all its groups) and
+    `/niche-tastes`, `/cold-users` … (user groups) behind it; NaN where there is nothing to measure."""
     per_row: dict[str, Array]
     """At the largest k, one value per list: NaN where it has none; `taste` in words, None without a history."""
     exposure: dict[str, list[float]]
@@ -334,6 +383,7 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
         of_all: dict[str, Any] = {}
         for one in of_kind("popularity", "spread"):
             (per_row if one.per_user else of_all)[f"{one.name}@{k}"] = one.formula(at)
+        of_all |= exposures(at, k)
         metrics |= {name: bias.mean_of_known(values) for name, values in per_row.items()} | of_all
         metrics |= _by_users(truth, per_row, k)
         exposure[str(k)] = bias.decile_shares(at.lists, truth.decile).tolist()
@@ -352,6 +402,26 @@ def _accuracy(at: Context, k: int) -> Iterator[tuple[str, Floats]]:
                 values = np.full(len(at.lists), np.nan)
                 values[part.rows] = one.formula(part)
                 yield f"{one.name}@{k}{suffix}", values
+
+
+def exposures(at: Context, k: int) -> dict[str, float]:
+    """Exposure of groups of items: of all groups of the column together, and of each.
+
+    Parameters
+    ----------
+    at : lists of k, and the truth with its groups
+
+    Returns
+    -------
+    `exposure@k/COLUMN`, `exposure@k/COLUMN=VALUE` and so on; nothing without groups
+    """
+    parts = {name: at.of_group(index) for index, name in enumerate(at.truth.groups)}
+    columns = {name.partition("=")[0]: at for name in parts}
+    return {
+        f"{one.name}@{k}/{where}": one.formula(part)
+        for one in of_kind("exposure")
+        for where, part in (columns | parts).items()
+    }
 
 
 def _by_users(truth: GroundTruth, per_row: dict[str, Array], k: int) -> dict[str, float]:

@@ -242,9 +242,11 @@ def _reranked_blocks(
     base: Recommendations, data: Dataset, reranker: Reranker | None, k: int, kappa: float | None
 ) -> Iterator[pl.DataFrame]:
     assert base.scores is not None
-    about = Candidates(BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items), None)
+    graph = BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, attributes=data.attributes)
+    about = Candidates(graph, None)
     allowed = torch.from_numpy(among(data.n_items, data.candidates))
-    step = max(1, BLOCK_SLOTS // base.items.shape[1])
+    together = reranker is not None and reranker.together
+    step = len(base.users) if together else max(1, BLOCK_SLOTS // base.items.shape[1])
     for first in range(0, len(base.users), step):
         part = slice(first, first + step)
         items, scores = torch.from_numpy(base.items[part]).long(), torch.from_numpy(base.scores[part])

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from dpaa.data.attributes import ItemAttributes
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 
@@ -54,9 +55,18 @@ class BipartiteGraph:
     """(2 · n_edges,) int32 node indices: first the users' rows in edge order, then the items' rows."""
     by_item: Tensor
     """(n_edges,) int32: the edges in the order of the items' rows."""
+    attributes: ItemAttributes | None = None
+    """What is known of the items, for re-rankers whose groups of items are the values of a column."""
 
     @classmethod
-    def from_pairs(cls, pairs: Pairs, n_users: int, n_items: int, device: str | torch.device = "cpu") -> BipartiteGraph:
+    def from_pairs(
+        cls,
+        pairs: Pairs,
+        n_users: int,
+        n_items: int,
+        device: str | torch.device = "cpu",
+        attributes: ItemAttributes | None = None,
+    ) -> BipartiteGraph:
         """Build a graph from distinct pairs sorted by user, then item.
 
         Parameters
@@ -64,6 +74,7 @@ class BipartiteGraph:
         pairs : training pairs
         n_users, n_items : how many there are, those without pairs included
         device : where its tensors lie
+        attributes : of the items
 
         Returns
         -------
@@ -91,6 +102,7 @@ class BipartiteGraph:
             indptr=on_device(indptr),
             neighbours=on_device(neighbours),
             by_item=on_device(by_item),
+            attributes=attributes,
         )
 
     @property

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data.pairs import Pairs
+from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
@@ -24,6 +25,8 @@ Ints = NDArray[Any]
 
 BLOCK_SCORES = 4_000_000
 """Scores held at once (16 MB): large enough for a good matrix product, small enough for the cache's neighbourhood."""
+MOST_TOGETHER = 100_000_000
+"""Scores of a re-ranker that needs all users at once: with their order about 3 GB."""
 
 
 def users_at_once(n_items: int, candidates: Ints | None) -> int:
@@ -80,6 +83,7 @@ class Ranker:
     candidates : item indices, all by default
     quotas : limits on how alike the items of a list may be
     cold : users who get the most popular items instead
+    together : whether all users are ranked in one block
     """
 
     def __init__(
@@ -90,6 +94,7 @@ class Ranker:
         candidates: Ints | None,
         quotas: Sequence[Quota] = (),
         cold: ColdUsers | None = None,
+        together: bool = False,
     ) -> None:
         self._masked = masked
         self._column_of: Ints | None = None
@@ -100,7 +105,8 @@ class Ranker:
         self._device = device
         self.columns = None if candidates is None else torch.from_numpy(candidates.astype(np.int64)).to(device)
         """The candidates as a method's `scorer` takes them; None = all items."""
-        self._step = users_at_once(n_items, candidates)
+        self._columns = n_items if candidates is None else len(candidates)
+        self._together, self._step = together, users_at_once(n_items, candidates)
         of = slice(None) if candidates is None else candidates
         self.limits = [replace(quota, codes=quota.codes[of]) for quota in quotas]
         """Quotas over all items as quotas over the columns."""
@@ -119,8 +125,15 @@ class Ranker:
         -------
         each block as an array and as a tensor for the scorer
         """
-        for first in range(0, len(users), self._step):
-            block = users[first : first + self._step]
+        step = max(len(users), 1) if self._together else self._step
+        if self._together and len(users) * self._columns > MOST_TOGETHER:
+            size = f"{len(users):,} users × {self._columns:,} items"
+            raise InputError(
+                f"this re-ranker ranks all users at once, and {size} are more than {MOST_TOGETHER:,} scores; "
+                "re-rank a file of long lists with `dpaa rerank`, or fewer users"
+            )
+        for first in range(0, len(users), step):
+            block = users[first : first + step]
             yield block, torch.from_numpy(block.astype(np.int64)).to(self._device)
 
     def ranked(self, users: Ints, k: int, variants: Variants) -> Iterator[list[RankedBlock]]:
@@ -242,7 +255,10 @@ def rank(
     lists block by block, in the order of the users
     """
     graph = method.graph
-    ranker = Ranker(graph.n_items, graph.device, masked, candidates, quotas, cold)
+    together = reranker is not None and reranker.together
+    if together and quotas:
+        raise InputError("limits of a column and a re-ranker that ranks all users at once exclude each other; drop one")
+    ranker = Ranker(graph.n_items, graph.device, masked, candidates, quotas, cold, together)
     kappa = dial if reranker is None else reranker.dial(dial)
     scorer = dialled(method, kappa, ranker.columns, histories, prepared)
     about = Candidates(graph, ranker.columns, histories)

@@ -20,6 +20,7 @@ RERANKERS: Registry[Reranker] = Registry(
         "steck": "dpaa.ranking.rerankers.steck:Steck",
         "pc": "dpaa.ranking.rerankers.pc:PC",
         "scale": "dpaa.ranking.rerankers.scale:Scale",
+        "fairrec": "dpaa.ranking.rerankers.fairrec:FairRec",
         "fa-ir": "dpaa.ranking.rerankers.fa_ir:FAIR",
     },
 )

@@ -92,6 +92,8 @@ class Reranker(BaseModel):
     title: ClassVar[str]
     """What it does, in one line."""
     paper: ClassVar[str] = "-"
+    together: ClassVar[bool] = False
+    """Whether lists depend on each other, so that all users must be ranked at once."""
 
     def dial(self, kappa: float) -> float:
         """Choose κ of the popularity dial over the scores that the re-ranker starts from.
@@ -162,7 +164,7 @@ class Reranker(BaseModel):
         -------
         such as `xquad,strength=0.5`
         """
-        return ",".join([self.name, *(f"{key}={value}" for key, value in self.model_dump(mode="json").items())])
+        return ",".join([self.name, *(f"{key}={value}" for key, value in self._parameters().items())])
 
     def as_json(self) -> dict[str, Any]:
         """Describe the re-ranker for the manifest.
@@ -171,7 +173,10 @@ class Reranker(BaseModel):
         -------
         its name, parameters and origin
         """
-        return {"name": self.name, "settings": self.model_dump(mode="json"), "origin": origin_of(type(self))}
+        return {"name": self.name, "settings": self._parameters(), "origin": origin_of(type(self))}
+
+    def _parameters(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 class Dial(Reranker):

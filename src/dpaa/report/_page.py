@@ -25,6 +25,7 @@ from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, rende
 from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather, parse
 from dpaa.report._runs import LOG, by_decile
 from dpaa.runs.folder import now
+from dpaa.simulation import Simulation
 
 DEEPEST = -0.3
 """Points that lose more of the accuracy are no trade-off, and left out of the figure."""
@@ -183,6 +184,48 @@ def _lorenz(content: Audited, suffix: str) -> Figure:
     )
 
 
+TRAJECTORIES = {
+    "satisfaction": ("What users have found", "share of what they like", "percent"),
+    "satisfaction_worst": ("What the worst-off taste group has found", "share of what they like", "percent"),
+    "click_rate": ("Clicks", "clicks per place", "percent"),
+    "recall/niche": ("Niche recall", "recall on niche items", ""),
+    "coverage": ("Coverage of the round's lists", "share of the catalogue", "percent"),
+    "never_shown": ("Never shown so far", "share of the catalogue", "percent"),
+    "log_gini": ("Concentration of the log", "Gini coefficient", ""),
+    "exposure": ("Worst-off group of items", "exposure over merit", ""),
+}
+"""Metric → title, axis and its kind."""
+
+
+def simulation(result: Simulation) -> Section:
+    """Trajectories of every policy, and where they end."""
+    k, by = result.about["k"], result.about["group_by"]
+    figures, ends = [], []
+    for metric, (title, axis, kind) in TRAJECTORIES.items():
+        head, slash, group = metric.partition("/")
+        name = f"exposure@{k}/{by}" if metric == "exposure" else f"{head}@{k}{slash}{group}"
+        name = metric if metric in result.frame.columns else name
+        if name in result.frame.columns:
+            means = {policy: result.over_seeds(name, policy) for policy in result.policies}
+            lines = [
+                Line(policy, list(range(len(each))), [mean for mean, _ in each], index)
+                for index, (policy, each) in enumerate(means.items())
+            ]
+            chart = line(lines, "round", axis, x_axis="steps", y_axis=kind)
+            about = f"{axis} by round, a line for each of {len(lines)} policies"
+            figures.append(Figure(f"loop-{metric.replace('/', '-').replace('_', '-')}", title, about, chart))
+            ends.append((title, means))
+    rows = [[policy, *(_with_range(*means[policy][-1]) for _, means in ends)] for policy in result.policies]
+    ending = table(f"After {result.about['rounds']} rounds", ["policy", *(title for title, _ in ends)], rows)
+    rendered = render("simulation.html", result=result, figures=figures, ending=ending)
+    return Section("simulation", "The feedback loop", "Feedback loop", rendered, figures)
+
+
+def _with_range(mean: float, wide: float) -> Cell:
+    """A mean over seeds, with its interval where there is one."""
+    return Cell(f"{mean:.3f}" if wide != wide else f"{mean:.3f} ± {wide:.3f}", mean)
+
+
 REMEDY = "free some space or choose another file with --out"
 BACKGROUND = (_runs.dial, _runs.training, _runs.trace, _runs.provenance)
 CSP = (
@@ -253,6 +296,18 @@ def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
     """
     check_page(file)
     write_file(file, page(f"Backtest of {content['source']}", [backtest(content)]), REMEDY, make_folders=True)
+
+
+def simulation_page(result: Simulation, file: str | Path) -> None:
+    """Write the trajectories of a simulation as a page of its own.
+
+    Parameters
+    ----------
+    result : of `dpaa.simulate`
+    file : the page, `.html`
+    """
+    check_page(file)
+    write_file(file, page("The feedback loop", [simulation(result)]), REMEDY, make_folders=True)
 
 
 def _sections(inputs: Inputs) -> list[Section]:

@@ -486,14 +486,15 @@ class RunFolder:
         user_ids = self._ascending(USERS, self._read_table(USERS, [Column.USER])[Column.USER])
         item_ids = self._ascending(ITEMS, items[Column.ITEM])
         pairs = self._read_pairs(user_ids, item_ids)
-        method: Method = attach(configured, BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device))
+        attributes = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), AGAIN)
+        graph = BipartiteGraph.from_pairs(pairs, len(user_ids), len(item_ids), device, attributes)
+        method: Method = attach(configured, graph)
         method.load_state(self._read_tensors(method.state_shapes()))
         candidates = items[CANDIDATE].cast(pl.Boolean).arg_true().to_numpy() if CANDIDATE in items.columns else None
         popularity = self._numbers(items, ITEMS, RECENT) if RECENT in items.columns else None
         for name in BOUND:
             if name in about.files and about.files[name] != digest(self.path / name):
                 raise InputError(f"{self.path / name} is not the file this run was written with; {AGAIN}")
-        attributes = read_attributes(self.path, item_ids, about.files.get(ATTRIBUTES_FILE), AGAIN)
         ids, tensors = (user_ids, item_ids), digest(self.path / TENSORS)
         return RunRecord(method, *ids, pairs, candidates, manifest, self.path, attributes, tensors, popularity)
 

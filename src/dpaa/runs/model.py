@@ -114,6 +114,8 @@ class Model(RunRecord):
         warm = np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
         people = _lists.people_of(users, histories, self.user_ids, self.item_ids, warm)
         kappa, reranker = self.kappa(how.get("popularity_dial")), self.reranker(how.get("rerank", "run"))
+        if shard is not None and reranker is not None and reranker.together:
+            raise InputError(f"{reranker.name} ranks all users at once, so their lists cannot be made in shards")
         candidates, notes = self._allowed(how.get("items"), how.get("exclude", ()), how.get("only") or {})
         quotas = self.columns.quotas(how.get("at_most") or {}, how.get("at_least") or {})
         pairs = how.get("exclude_pairs")
@@ -334,7 +336,8 @@ def make_method(data: Dataset, method: str | type[Method] | Method, hyperparamet
     own = method.get_params() if isinstance(method, Method) else {}
     configured = kind(**own | dict(hyperparameters))
     device = _resolve_device(getattr(configured, "device", "cpu"))
-    attached: Method = attach(configured, BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device))
+    graph = BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items, device, data.attributes)
+    attached: Method = attach(configured, graph)
     if isinstance(attached, Randomised):
         if data.randomised is None:
             raise InputError(

@@ -12,6 +12,9 @@ good. Each user is shown 19% of the items, drawn without replacement with
 so severity 0 shows everything alike, and the higher it is, the more the log repeats the promotion. Shown and liked is
 a click, a training pair.
 
+Publishers. Items belong to eight publishers of equal size, `p1` … `p8`, in the order of their promotion's rank with
+uniform noise as wide as the ranks: p1 promotes most. Taste and appeal know nothing of them.
+
 Experiment (validation, test). Every user-item pair is shown with the same probability, one in six, and liked or not
 anew; pairs of the training split are left out. One third is validation, two thirds are test. This is what a recommender
 should be measured on: it has tastes and appeal in it, but no promotion.
@@ -46,6 +49,7 @@ LUCK = 0.85
 FLATNESS = 0.05
 SHOWN_SHARE = 0.19
 ASKED_SHARE = 1 / 6
+PUBLISHERS = 8
 MOST_CELLS = 50_000_000
 """The truth is kept as a whole matrix; larger worlds would not fit into memory."""
 
@@ -62,6 +66,8 @@ class _World:
     """How likely the log shows an item, next to the others; the mean is 1. (n_items,)"""
     dataset: Dataset
     """Users and items that nobody was seen with are not in it, nor in the truth above."""
+    publishers: pl.DataFrame
+    """`item_id, publisher` of all items."""
 
 
 def simulate(users: int = 2000, items: int = 1500, severity: float = 1.0, seed: int = 0) -> Dataset:
@@ -131,10 +137,14 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
             VALIDATION_EXPOSURE: "unbiased",
         },
     )
+    noisy = rank / items + np.random.default_rng([seed, 1]).random(items)
+    house = np.empty(items, dtype=np.int64)
+    house[np.argsort(noisy)] = np.arange(items) * PUBLISHERS // items + 1
+    publishers = pl.DataFrame({Column.ITEM: item_ids, "publisher": [f"p{number}" for number in house]})
     exposure = np.exp(log_exposure - log_exposure.max())
     rows, columns = encode(dataset.user_ids, user_ids), encode(dataset.item_ids, item_ids)
     liking = affinity[np.ix_(rows, columns)].astype(np.float32)
-    return _World(liking, appeal[columns], (exposure / exposure.mean())[columns], dataset)
+    return _World(liking, appeal[columns], (exposure / exposure.mean())[columns], dataset, publishers)
 
 
 def _draw(log_weight: npt.NDArray[np.float64], users: int, n: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:

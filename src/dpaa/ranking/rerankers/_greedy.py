@@ -12,6 +12,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.pairs import popular_items
+from dpaa.errors import InputError
 from dpaa.graph.kernels import top_k
 from dpaa.ranking.reranker import Candidates, Reranker
 
@@ -43,6 +44,37 @@ class TopCandidates(Reranker):
         positions = self.arrange(normalised(scores), items, users, k, candidates)
         listed = scores.gather(1, positions.clamp(min=0)).masked_fill(positions < 0, -torch.inf)
         return listed, positions
+
+
+class Grouped(TopCandidates):
+    """Makes lists by groups of items: by popularity, or by a column of the items."""
+
+    by: str | None = None
+    """Column of the items whose values are the groups, or COLUMN=VALUE for two groups; by popularity by default. An
+    item with several values is in the group of the first."""
+
+    def groups(self, candidates: Candidates, *shares: float) -> tuple[Tensor, int]:
+        """Group of each item, (n_items,) int64, and how many there are; shares as in `popularity_groups`."""
+        if self.by is None:
+            return popularity_groups(candidates, *shares), len(shares) + 1
+        column, equals, value = self.by.partition("=")
+
+        def made() -> tuple[Tensor, int]:
+            if candidates.graph.attributes is None:
+                raise InputError(f"the items have no column {column!r} to group by; make the dataset with --items FILE")
+            masks = candidates.graph.attributes.groups(column)
+            if equals and value not in masks:
+                some = ", ".join(map(repr, list(masks)[:5]))
+                raise InputError(f"no item has {value!r} in column {column!r}; some have {some}")
+            group = np.zeros(candidates.graph.n_items, dtype=np.int64)
+            for index, mask in [(1, masks[value])] if equals else reversed(list(enumerate(masks.values()))):
+                group[mask] = index
+            if not equals:  # a value that is nobody's first has no items
+                group = np.unique(group, return_inverse=True)[1]
+            n_groups = 2 if equals else int(group.max()) + 1
+            return torch.from_numpy(group).to(candidates.graph.item_degree.device), n_groups
+
+        return candidates.once(("groups", self.by), made)
 
 
 class Rescored(Reranker):
@@ -108,7 +140,8 @@ def greedy(scores: Tensor, groups: Tensor, n_groups: int, k: int, gain: Gain) ->
     """
     n = scores.shape[1]
     there = scores > -torch.inf
-    waiting = torch.where(there, groups, n_groups).to(torch.int8)  # what is no candidate waits behind all groups
+    small = torch.int8 if n_groups < 127 else torch.int32
+    waiting = torch.where(there, groups, n_groups).to(small)  # what is no candidate waits behind all groups
     order = waiting.argsort(dim=1, stable=True)  # one queue after the other, each in the order of the scores
     sizes = torch.stack([(waiting == group).sum(dim=1) for group in range(n_groups)], dim=1)
     starts = sizes.cumsum(dim=1) - sizes

@@ -15,13 +15,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import (
-    TopCandidates,
-    greedy,
-    history_shares,
-    popularity_groups,
-    shares_with_one_more,
-)
+from dpaa.ranking.rerankers._greedy import Grouped, greedy, history_shares, shares_with_one_more
 
 
 def jensen_shannon(one: Tensor, two: Tensor) -> Tensor:
@@ -31,7 +25,7 @@ def jensen_shannon(one: Tensor, two: Tensor) -> Tensor:
     return (between - (first + second) / 2) / math.log(2)
 
 
-class CalibratedPopularity(TopCandidates):
+class CalibratedPopularity(Grouped):
     """Popular, middle and rare items in the proportions of the user's own history."""
 
     name: ClassVar[str] = "calibrated-popularity"
@@ -52,12 +46,13 @@ class CalibratedPopularity(TopCandidates):
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; who has no history keeps the list as it was."""
-        group, share = popularity_groups(candidates, self.head_share, 1.0 - self.tail_share), self.strength
-        wanted = history_shares(candidates, users, group, 3)
+        share = self.strength
+        group, n_groups = self.groups(candidates, self.head_share, 1.0 - self.tail_share)
+        wanted = history_shares(candidates, users, group, n_groups)
         known = wanted.sum(dim=1, keepdim=True) > 0
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:
             far = self.distance(wanted[:, None, :], shares_with_one_more(counts))
             return (1.0 - share) * first - share * torch.where(known, far, 0.0)
 
-        return greedy(scores, group[items], 3, k, gain)
+        return greedy(scores, group[items], n_groups, k, gain)

@@ -14,8 +14,9 @@ from scipy.special import bdtr
 from torch import Tensor
 
 from dpaa.data.pairs import POPULAR_SHARE
+from dpaa.errors import InputError
 from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, popularity_groups
+from dpaa.ranking.rerankers._greedy import Grouped, greedy
 
 NICHE = 1
 
@@ -30,7 +31,7 @@ def _fewest_protected(k: int, share: float, significance: float) -> list[int]:
     return needed
 
 
-class FAIR(TopCandidates):
+class FAIR(Grouped):
     """The best items, but a niche one wherever the list would fall short of its share."""
 
     name: ClassVar[str] = "fa-ir"
@@ -47,7 +48,9 @@ class FAIR(TopCandidates):
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; where niche candidates run out, the list continues without."""
-        group = popularity_groups(candidates, self.head_share)
+        if self.by is not None and "=" not in self.by:
+            raise InputError(f"fa-ir protects one group of items; write by={self.by}=VALUE")
+        group, _ = self.groups(candidates, self.head_share)
         needed = torch.tensor(_fewest_protected(k, self.strength, self.significance), device=scores.device)
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:

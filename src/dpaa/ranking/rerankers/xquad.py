@@ -2,8 +2,8 @@
 
     (1 − λ) score + λ P(c | u) cov(c, S)
 
-with c the item's group, popular or niche, P(c | u) its share of the user's history, and S the list so far
-(Abdollahpouri, Burke and Mobasher, FLAIRS 2019; the principle is that of Santos et al., WWW 2010).
+with c the item's group, popular or niche (or its value of the column `by`), P(c | u) its share of the user's history,
+and S the list so far (Abdollahpouri, Burke and Mobasher, FLAIRS 2019; the principle is Santos et al.'s, WWW 2010).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from dpaa.data.pairs import POPULAR_SHARE
 from dpaa.ranking.reranker import Candidates
-from dpaa.ranking.rerankers._greedy import TopCandidates, greedy, history_shares, popularity_groups
+from dpaa.ranking.rerankers._greedy import Grouped, greedy, history_shares
 
 
 def coverage(kind: str, counts: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def coverage(kind: str, counts: Tensor) -> Tensor:
     return missing**length if kind == "smooth" else missing
 
 
-class XQuAD(TopCandidates):
+class XQuAD(Grouped):
     """The user's share of popular and of niche items is the worth of covering each."""
 
     name: ClassVar[str] = "xquad"
@@ -46,10 +46,10 @@ class XQuAD(TopCandidates):
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily."""
-        group, share = popularity_groups(candidates, self.head_share), self.strength
-        wanted = history_shares(candidates, users, group, 2)
+        (group, n_groups), share = self.groups(candidates, self.head_share), self.strength
+        wanted = history_shares(candidates, users, group, n_groups)
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:
             return torch.lerp(first, wanted * coverage(self.coverage, counts), share)
 
-        return greedy(scores, group[items], 2, k, gain)
+        return greedy(scores, group[items], n_groups, k, gain)

@@ -1,0 +1,97 @@
+"""`dpaa simulate`: what a recommender makes of its own log, round after round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from dpaa._io import as_json as json_text
+from dpaa._io import check_file_target, write_file
+from dpaa.cli import options
+from dpaa.cli.console import err, out, print_json, print_table
+
+if TYPE_CHECKING:
+    from dpaa.simulation import Simulation
+
+SHOWN = {"satisfaction": ".3f", "satisfaction_worst": ".3f", "click_rate": ".3f", "never_shown": ".1%"}
+SHOWN |= {"log_gini": ".3f", "log_items_for_80": ".1%"}
+"""Rows of the table → format."""
+BESIDE = 3
+"""Policies beside each other: more do not fit 80 columns."""
+
+
+def simulate(
+    source: Annotated[str, Argument(metavar="DATASET|world[:USERSxITEMS]", help="Where taste comes from.")],
+    policies: Annotated[list[str], Option("--policy", help="METHOD, RUN, debias, oracle or random; repeatable.")],
+    rounds: Annotated[int, Option(min=1, help="Rounds of clicks.")] = 10,
+    k: options.K = 20,
+    severity: Annotated[float, Option(min=0, help="Bias of the first log; 0 = none.")] = 1.0,
+    seeds: Annotated[int, Option(min=1, help="Worlds, first logs and clicks, for the intervals.")] = 1,
+    position: Annotated[float, Option(min=0, help="Position bias η: place r is looked at with r^-η.")] = 0.0,
+    slots: Annotated[int | None, Option(min=1, help="Places that a user looks at; default: all.")] = None,
+    noise: Annotated[float, Option(min=0, max=1, help="Clicks on what a user does not like.")] = 0.0,
+    organic: Annotated[float, Option(min=0, help="Share of what users come across by themselves.")] = 0.0,
+    repeat: Annotated[bool, Option("--repeat", help="Show again what was shown without a click.")] = False,
+    group_by: options.GroupBy = None,
+    html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained page.")] = None,
+    out_file: Annotated[Path | None, Option("--out", help="File of all rounds: .csv or .json.")] = None,
+    overwrite: options.Overwrite = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Simulate the feedback loop: recommendations become clicks, clicks become training data.
+
+    All pairs of DATASET, of (nearly) complete exposure, are what users like, and the first log is a biased draw from
+    them; `world` is the built-in world.  Each round a policy recommends, users click, and the policy is refitted from
+    its last model (refit=warm), from scratch (cold) or not (never).  debias chooses once, on the first log.
+
+    \b
+    Example:
+      dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy random
+      dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias --seeds 3
+      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher --html loop.html
+    """
+    from dpaa.data.dataset import read_dataset
+    from dpaa.simulation import ClickModel
+    from dpaa.simulation import simulate as run
+
+    if out_file is not None:
+        check_file_target(out_file, (".csv", ".json"), "a simulation", overwrite=overwrite)
+    if html is not None:
+        from dpaa.report import check_page, simulation_page
+
+        check_page(html)
+    taste = source if source.partition(":")[0] == "world" else read_dataset(source)
+    clicks = ClickModel(position, slots, noise, organic, repeat)
+    how = {"rounds": rounds, "k": k, "severity": severity, "seeds": seeds}
+    result = run(taste, policies, clicks=clicks, group_by=group_by, say=err.print, **how)  # type: ignore[arg-type]
+    if out_file is not None:
+        content = result.frame.write_csv() if out_file.suffix.lower() == ".csv" else json_text(result.as_json())
+        write_file(out_file, content, "free some space or choose another file with --out")
+    if html is not None:
+        simulation_page(result, html)
+    if as_json:
+        print_json(result.as_json())
+    else:
+        print_simulation(result)
+
+
+def print_simulation(result: Simulation) -> None:
+    """Print where every policy stands after the last round, a sentence for each, and the click model."""
+    rounds, k = result.about["rounds"], result.about["k"]
+    columns = {f"ndcg@{k}": ".4f", f"coverage@{k}": ".1%"} | SHOWN
+    columns |= {name: ".3f" for name in result.frame.columns if name == f"exposure@{k}/{result.about['group_by']}"}
+    numbered = list(enumerate(result.policies, 1))
+    for first in range(0, len(numbered), BESIDE):
+        some = [(f"[{index}]", policy) for index, policy in numbered[first : first + BESIDE]]
+        rows = []
+        for name, form in columns.items():
+            pairs = [result.over_seeds(name, policy)[-1] for _, policy in some]
+            ranges = ("" if wide != wide else f" ± {wide:{form}}" for _, wide in pairs)
+            rows.append([name, *(f"{mean:{form}}{more}" for (mean, _), more in zip(pairs, ranges, strict=True))])
+        print_table(f"After {rounds} rounds", ["", *(number for number, _ in some)], rows)
+    for (index, _), sentence in zip(numbered, result.sentences(), strict=True):
+        out.print(f"[{index}] {sentence}")
+    out.print(f"{result.about['source']}; severity of the first log {result.about['severity']:g}")
+    out.print(result.about["in_words"])

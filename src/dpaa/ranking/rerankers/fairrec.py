@@ -1,0 +1,105 @@
+"""FairRec: no group of items gets fewer places than a floor, over the lists of all users (Patro et al., WWW 2020).
+
+With m users, lists of k and n groups of items, the largest floor that could be promised to all is the maximin share
+m k / n; FairRec promises ⌊α m k / n⌋ places.  In rounds, each user in turn takes the best item left of a group that is
+still below the floor; what is then free in a list takes the best other items.  In the paper every item is a group (a
+producer); here it may also be the value of a column, such as the publisher.  With masked pairs the rounds can get stuck
+below a floor that can be reached; a maximum flow from groups to users then says who takes how many of which group.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import maximum_flow
+from torch import Tensor
+
+from dpaa.errors import InputError
+from dpaa.ranking.reranker import Candidates
+from dpaa.ranking.rerankers._greedy import Grouped
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class FairRec(Grouped):
+    """A floor for every group of items, by round robin; then the best items."""
+
+    name: ClassVar[str] = "fairrec"
+    title: ClassVar[str] = "no group of items (a column's values, or each item) gets fewer places than a floor"
+    paper: ClassVar[str] = "Patro et al., FairRec: Two-Sided Fairness for Personalized Recommendations, WWW 2020"
+    together: ClassVar[bool] = True
+
+    strength: float = Field(default=0.5, ge=0, le=1)
+    """α: the floor as a share of the maximin share, users · k / groups; 0 is the list as it was."""
+    depth: int = Field(default=1_000_000, ge=1, le=1_000_000)
+    """How many of a user's best candidates may come into the list; all by default, so that a floor can be reached."""
+
+    def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
+        """Round robin up to the floor, then by score; a floor that is not reached is refused."""
+        free = (scores > -torch.inf).cpu().numpy()
+        if self.by is None:
+            every, n_groups = torch.arange(candidates.graph.n_items, device=items.device), len(candidates.popularity)
+        else:
+            every, n_groups = self.groups(candidates)
+        group = every[items].cpu().numpy()
+        places = int(free.any(axis=1).sum()) * k
+        floor = int(self.strength * places / n_groups)
+        what = f"fairrec with strength {self.strength:g}: {places:,} places for {n_groups:,} groups of items"
+        if self.strength and not floor:
+            raise InputError(f"{what}, a floor below 1; rank more users at once, or group by a coarser column")
+        left = np.full(candidates.graph.n_items if self.by is None else n_groups, floor)
+        if self.by is None and candidates.items is not None:
+            left[np.setdiff1d(np.arange(len(left)), candidates.items.cpu().numpy())] = 0
+        wanted = left.copy()
+        taken = _round_robin(free, group, left, k)
+        if left.any():
+            taken, left = _by_flow(free, group, wanted, k)
+        if left.any():
+            short = f"{int((left > 0).sum()):,} of them cannot reach their floor of {floor:,}"
+            raise InputError(f"{what}; {short} with the candidates there are; lower the strength")
+        free &= ~taken
+        spare = k - taken.sum(axis=1, keepdims=True)
+        taken |= free & (np.cumsum(free, axis=1) <= spare)
+        order = np.argsort(~taken, axis=1, kind="stable")[:, :k]  # in the order of the candidates, best first
+        positions = np.full((len(free), k), -1)
+        positions[:, : order.shape[1]] = np.where(np.take_along_axis(taken, order, axis=1), order, -1)
+        return torch.from_numpy(positions).to(scores.device)
+
+
+def _round_robin(free: Mask, group: Ints, left: Ints, k: int) -> Mask:
+    """Candidates that users take in turn, (users, candidates); `left`, what each group still lacks, is counted down."""
+    taken = np.zeros_like(free)
+    for _ in range(k):
+        before = int(left.sum())
+        for row in range(len(free)):
+            wanted = free[row] & ~taken[row] & (left[group[row]] > 0)
+            best = int(wanted.argmax())
+            if wanted[best]:
+                taken[row, best] = True
+                left[group[row, best]] -= 1
+        if int(left.sum()) in (0, before):
+            break
+    return taken
+
+
+def _by_flow(free: Mask, group: Ints, wanted: Ints, k: int) -> tuple[Mask, Ints]:
+    """The same by a maximum flow: source, groups, users, sink.  Returns what is taken, and what groups still lack."""
+    (m, _), n = free.shape, len(wanted)
+    row, column = np.nonzero(free)
+    users = np.arange(n + 1, n + m + 1)
+    tails = np.concatenate([np.zeros(n), group[row, column] + 1, users])
+    heads = np.concatenate([np.arange(1, n + 1), row + n + 1, np.full(m, n + m + 1)])
+    most = np.concatenate([wanted, np.ones(len(row)), np.full(m, k)]).astype(np.int32)  # of one edge they are added
+    size = n + m + 2, n + m + 2
+    edges: Any = csr_matrix((most, (tails, heads)), shape=size, dtype=np.int32)  # scipy's types say arrays alone
+    flow = maximum_flow(edges, 0, n + m + 1).flow[1 : n + 1, n + 1 : n + m + 1]
+    taken = np.zeros_like(free)
+    for one, user in zip(*flow.nonzero(), strict=True):
+        taken[user, np.flatnonzero(free[user] & (group[user] == one))[: flow[one, user]]] = True
+    return taken, wanted - np.asarray(flow.sum(axis=1)).ravel()

@@ -1,0 +1,453 @@
+"""`dpaa simulate`: recommendations become clicks, clicks become training data.
+
+Each round a policy recommends k items to every user who likes something that the log does not have, users click by a
+stated model, the clicks join the log, and the policy is refitted, or not.  Nothing a user clicked is shown again, nor
+what was shown without a click (`ClickModel.repeat`).
+
+Taste is a set of liked pairs, from one of two sources:
+
+- observed: all pairs of a dataset of (nearly) complete exposure, such as KuaiRec's fully observed matrix.  No
+  preference is invented; the first log is a biased draw of stated severity from them (`dpaa.data.sources.severity`).
+- simulated: the built-in world (`dpaa.data.sources.world`).  Each pair is liked with the world's probability, drawn
+  once.
+
+Validation pairs are those of the source, from unbiased exposure; they stay as they are.  The test split of a round is
+all that users like and that is neither in the log nor in validation.  So round 0 is what `dpaa.evaluate` measures.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+from torch import Tensor
+
+from dpaa._io import temporary_folder
+from dpaa._text import finite
+from dpaa.data.dataset import Dataset
+from dpaa.data.ids import SPLITS, Column
+from dpaa.data.pairs import Pairs, popular_items
+from dpaa.data.sources.severity import with_severity
+from dpaa.data.sources.world import simulate_world
+from dpaa.debiasing import debias
+from dpaa.errors import InputError, need_type, need_whole
+from dpaa.evaluation.bias import TASTES, gini, mean_per_row, tastes
+from dpaa.evaluation.evaluator import Evaluator
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods import METHODS, find_method
+from dpaa.methods.base import Histories, Method, Scorer, attach, fitted
+from dpaa.methods.graph_method import GraphMethod
+from dpaa.ranking.reranker import Reranker, parse_reranker
+from dpaa.runs.fit import fit_method
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.model import Model, load, make_method
+
+Keys = NDArray[np.int64]
+"""Pairs as ascending `user · n_items + item`."""
+Mask = NDArray[np.bool_]
+Refit = Literal["warm", "cold", "never"]
+BOUNDS = ("oracle", "random")
+"""Policies that no recommender is: all that users like first, and any order."""
+DEBIAS = "debias"
+KEPT_ACCURACY = 0.98
+CONFIDENCE = 0.95
+REPORTED = ("ndcg", "recall", "recall/niche", "coverage", "gini", "arp")
+"""Metrics of `dpaa evaluate` that every round has."""
+
+
+@dataclass(frozen=True)
+class ClickModel:
+    """How users look at a list and click.  The defaults invent nothing: all places are seen, what is liked is clicked.
+
+    Parameters
+    ----------
+    position : η of position bias, P(place r is looked at) = r^−η; 0 = no bias, as in a feed of one item at a time; 1 is
+        usual for result pages (Joachims et al., WSDM 2017)
+    slots : places that a user looks at; None = the whole list
+    noise : P(click) of a place that is looked at and holds nothing the user likes
+    organic : share of what users come across without the recommender (search, friends), in proportion to the first
+        log's popularity; a fifth of viewing at Netflix (Gomez-Uribe & Hunt, TMIS 2015)
+    repeat : whether an item that was shown without a click may be shown again
+    """
+
+    position: float = 0.0
+    slots: int | None = None
+    noise: float = 0.0
+    organic: float = 0.0
+    repeat: bool = False
+
+    def __post_init__(self) -> None:
+        if self.slots is not None:
+            need_whole(self.slots, "slots")
+        for name, high in (("position", 10.0), ("noise", 1.0), ("organic", 0.99)):
+            if not 0 <= getattr(self, name) <= high:
+                raise InputError(f"{name} of the click model must be from 0 to {high:g}, got {getattr(self, name):g}")
+
+    def clicked(self, liked: Mask, chance: NDArray[np.float64]) -> tuple[Mask, Mask]:
+        """Draw what is looked at, and what is clicked.
+
+        Parameters
+        ----------
+        liked : (users, k) whether each place holds an item that its user likes
+        chance : (2, users, k) uniform random numbers
+
+        Returns
+        -------
+        (users, k) twice
+        """
+        rank = np.arange(1, liked.shape[1] + 1)
+        seen = (chance[0] < rank**-self.position) & (rank <= (self.slots or len(rank)))
+        return seen, seen & (liked | (chance[1] < self.noise))
+
+    def in_words(self) -> str:
+        """Describe the model in a sentence.
+
+        Returns
+        -------
+        every parameter with its value
+        """
+        slots = "all places" if self.slots is None else f"{self.slots} places"
+        shown = "shown again" if self.repeat else "not shown again"
+        return (
+            f"click model: users look at {slots}, position bias η = {self.position:g}, noise {self.noise:g}, "
+            f"organic share {self.organic:g}; what was not clicked is {shown}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Taste:
+    """What users like, and the log that a simulation starts with."""
+
+    data: Dataset
+    liked: Keys
+
+    def at(self, log: Keys) -> Dataset:
+        """The data of a round: the log to train on, all else that users like to test."""
+        n = self.data.n_items
+        rest = np.setdiff1d(self.liked, np.union1d(log, self.data.valid.keys(n)), assume_unique=True)
+        train, test = (Pairs((keys // n).astype(np.int32), (keys % n).astype(np.int32)) for keys in (log, rest))
+        return replace(self.data, train=train, test=test, columns={}, path=None)
+
+    @property
+    def matrix(self) -> Tensor:
+        """(n_users, n_items) bool."""
+        table = torch.zeros(self.data.n_users * self.data.n_items, dtype=torch.bool)
+        table[torch.from_numpy(self.liked)] = True
+        return table.view(self.data.n_users, self.data.n_items)
+
+
+def _taste(source: Dataset | str, severity: float, seed: int) -> _Taste:
+    """Draw the taste and the first log of one seed."""
+    if isinstance(source, str):
+        size = re.fullmatch(r"world(:(\d+)x(\d+))?", source)
+        if size is None:
+            raise InputError(f"the source must be a dataset, world or world:USERSxITEMS, got {source!r}")
+        world = simulate_world(int(size[2] or 2000), int(size[3] or 1500), severity, seed)
+        data = replace(world.dataset.with_items(world.publishers), notes=world.dataset.notes)
+        rng = np.random.default_rng([seed, 3])
+        drawn = np.flatnonzero(rng.random(world.affinity.shape, dtype=np.float32) < world.affinity)
+    else:
+        frames = [source.frame(split).select(Column.USER, Column.ITEM) for split in SPLITS]
+        pairs = pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+        data = with_severity(pairs, severity, seed, f"{source.name} at severity {severity:g}")
+        if source.attributes is not None:
+            data = replace(data, attributes=source.attributes.aligned(source.item_ids, data.item_ids))
+        user, item = (pairs[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in (Column.USER, Column.ITEM))
+        drawn = np.sort(user * data.n_items + item)
+    known = [data.split(split).keys(data.n_items) for split in SPLITS]
+    taste = _Taste(data, np.unique(np.concatenate([drawn, *known])))
+    return replace(taste, data=taste.at(known[0]))
+
+
+class _Bound(Method):
+    """Scores that are given: the truth, or chance."""
+
+    table: Tensor = fitted()
+
+    def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
+        """The rows of the users; nobody is unseen here."""
+        assert histories is None
+        table = self.table if items is None else self.table[:, items]
+        return lambda index: table[index].float()
+
+
+@dataclass(frozen=True, eq=False)
+class _Policy:
+    """How lists are made, and what becomes of the model from round to round."""
+
+    name: str
+    method: Method
+    kappa: float = 0.0
+    reranker: Reranker | None = None
+    refit: Refit = "warm"
+    model: Model | None = None
+    """The first model, where choosing the policy trained it already."""
+
+    def fitted(self, taste: _Taste, data: Dataset, before: Model | None, rng: np.random.Generator) -> Method | Model:
+        """The model of a round."""
+        if self.name in BOUNDS:
+            bound: _Bound = attach(self.method, BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items))
+            size = data.n_users, data.n_items
+            bound.table = taste.matrix if self.name == "oracle" else torch.from_numpy(rng.random(size, np.float32))
+            return bound
+        if before is None and self.model is not None:
+            return self.model
+        if before is not None and self.refit == "never":
+            return before
+        method = make_method(data, self.method, {})
+        warm = before if isinstance(method, GraphMethod) and self.refit == "warm" else None
+        return fit_method(method, data, dial=False, warm_start=warm)
+
+
+def _policy(text: str, data: Dataset, seed: int) -> _Policy:
+    """Read `METHOD|RUN|debias|oracle|random[,NAME=VALUE…][+RERANKER[,NAME=VALUE…]]`."""
+    head, plus, rerank = text.partition("+")
+    name, *words = (word.strip() for word in head.split(","))
+    params: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(
+                f"cannot read {word!r} of the policy {text!r}; write METHOD,NAME=VALUE+RERANKER,NAME=VALUE"
+            )
+        params[key.strip()] = value.strip()
+    refit = params.pop("refit", "warm")
+    if refit not in get_args(Refit):
+        raise InputError(f"refit of the policy {text!r} must be one of {', '.join(get_args(Refit))}, got {refit!r}")
+    reranker = parse_reranker(rerank) if plus else None
+    if name in BOUNDS:
+        return _Policy(name, _Bound(), reranker=reranker)
+    if name == DEBIAS:
+        return _chosen(text, params, refit, data, seed)
+    if name not in METHODS and RunFolder(name).finished:
+        run = load(name)
+        method = type(run.method)(**run.method.get_params({"seed"}) | {"seed": seed} | params)
+        return _Policy(text, method, run.kappa(), reranker if plus else run.reranker(), refit)
+    return _Policy(text, find_method(name)(**{"seed": seed} | params), 0.0, reranker, refit)
+
+
+def _chosen(text: str, params: Mapping[str, str], refit: Any, data: Dataset, seed: int) -> _Policy:
+    """The choice of `dpaa debias` on the first log; hyperparameters beside its options are those of the methods."""
+    settings = dict(params)
+    methods, kept = settings.pop("methods", ""), settings.pop("keep_accuracy", KEPT_ACCURACY)
+    try:
+        keep = float(kept)
+    except ValueError:
+        raise InputError(f"keep_accuracy of the policy {text!r} must be a number, got {kept!r}") from None
+    how: dict[str, Any] = {
+        "keep_accuracy": keep,
+        "methods": methods.split() or None,
+        "settings": settings,
+        "seed": seed,
+    }
+    with temporary_folder("dpaa-simulate-") as folder:
+        debias(folder, data, **how)
+        model = load(folder)
+    return _Policy(text, model.method, model.kappa(), model.reranker(), refit, replace(model, path=None))
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Every policy, seed and round.
+
+    Parameters
+    ----------
+    frame : `policy, seed, round`, the metrics of the round, and what has come about by its end:
+        `click_rate` (clicks per place), `satisfaction` (share of what users like, beyond the first log, that they were
+        shown and looked at so far; mean over users), `satisfaction_worst` (of the taste group with the least),
+        `never_shown` (share of the catalogue in no list so far); `log_pairs`, `log_gini`, `log_arp` (mean popularity of
+        a logged pair) and `log_items_for_80` (share of the items that have 80% of the log) are those that the round
+        began with; `cpu_seconds`
+    about : source, severity, click model, rounds, k, seeds, and what each policy is
+    """
+
+    frame: pl.DataFrame
+    about: dict[str, Any]
+
+    @property
+    def policies(self) -> list[str]:
+        """Their names, as given."""
+        return self.frame["policy"].unique(maintain_order=True).to_list()
+
+    def over_seeds(self, metric: str, policy: str) -> list[tuple[float, float]]:
+        """Mean over seeds and half the width of its 95% interval (Student's t), by round.
+
+        Parameters
+        ----------
+        metric : a column of the frame
+        policy : by name
+
+        Returns
+        -------
+        a pair per round; the width is NaN with one seed
+        """
+        rows = self.frame.filter(pl.col("policy") == policy).group_by("round").agg(pl.col(metric)).sort("round")
+        found = []
+        for values in map(np.array, rows[metric].to_list()):
+            n, wide = len(values), float("nan")
+            if n > 1:
+                wide = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / np.sqrt(n))
+            found.append((float(values.mean()), wide))
+        return found
+
+    def sentences(self) -> list[str]:
+        """Say in one sentence per policy what the loop makes of it.
+
+        Returns
+        -------
+        sentences, in the order of the policies
+        """
+        made = []
+        for policy in self.policies:
+            first, last = (
+                {name: self.over_seeds(name, policy)[index][0] for name in ("log_gini", "never_shown", "satisfaction")}
+                for index in (0, -1)
+            )
+            turn = "rose" if last["log_gini"] > first["log_gini"] else "fell"
+            made.append(
+                f"after {self.about['rounds']} rounds {policy} has shown {1 - last['never_shown']:.0%} of the "
+                f"catalogue and users have found {last['satisfaction']:.0%} of what they like; the Gini of the log "
+                f"{turn} from {first['log_gini']:.2f} to {last['log_gini']:.2f}"
+            )
+        return made
+
+    def as_json(self) -> dict[str, Any]:
+        """Describe the simulation for `--json`.
+
+        Returns
+        -------
+        about, sentences, and the rows of the frame
+        """
+        return dict(finite({"about": self.about, "sentences": self.sentences(), "rounds": self.frame.to_dicts()}))
+
+
+def simulate(
+    source: Dataset | str,
+    policies: Sequence[str],
+    *,
+    rounds: int = 10,
+    k: int = 20,
+    severity: float = 1.0,
+    seeds: int | Sequence[int] = 1,
+    clicks: ClickModel | None = None,
+    group_by: str | None = None,
+    say: Callable[[str], None] = lambda _line: None,
+) -> Simulation:
+    """Let policies recommend, users click and models be refitted, round after round.
+
+    Parameters
+    ----------
+    source : a dataset of (nearly) complete exposure, all pairs of which are what users like; `"world"` or
+        `"world:2000x1500"` (users × items) for the built-in world
+    policies : `METHOD[,NAME=VALUE…][+RERANKER[,NAME=VALUE…]]` such as `"lightgcn,epochs=50+dial,kappa=-0.4"`; a run
+        folder (its method, hyperparameters, dial and re-ranker); `"debias[,keep_accuracy=0.98][,methods=ease
+        lightgcn]"`, chosen once, on the first log; the bounds `"oracle"` and `"random"`.  Each takes `refit=warm` (the
+        default), `cold` or `never`
+    rounds : rounds of clicks; the last round's lists are measured too
+    k : length of the lists
+    severity : bias of the first log, from 0 (none)
+    seeds : how many, from 0, or which; each has a world, first log and clicks of its own, the same for all policies
+    clicks : how users look and click
+    group_by : column of the items, for the exposure of its groups
+    say : gets lines of progress
+
+    Returns
+    -------
+    the trajectories
+    """
+    if not isinstance(source, str):
+        need_type(source, Dataset, "source", "read one with dpaa.read_dataset, or give 'world'")
+    for value, name in ((rounds, "rounds"), (k, "k")):
+        need_whole(value, name)
+    which = (
+        range(need_whole(seeds, "seeds")) if isinstance(seeds, int) else [need_whole(one, "seed", 0) for one in seeds]
+    )
+    if not which:
+        raise InputError("name at least one seed")
+    if not policies or len(set(policies)) < len(policies):
+        raise InputError("name at least one policy, and each once")
+    clicks = clicks or ClickModel()
+    rows: list[dict[str, Any]] = []
+    chosen: dict[str, list[str]] = {}
+    for seed in which:
+        taste = _taste(source, severity, seed)
+        for text in policies:
+            policy = _policy(text, taste.data, seed)
+            reranked = [] if policy.reranker is None else [policy.reranker.in_words()]
+            dial = [f"dial {policy.kappa:g}"] if policy.kappa else []
+            chosen.setdefault(text, []).append(", ".join([repr(policy.method), *dial, *reranked]))
+            for row in _loop(taste, policy, rounds, k, clicks, seed, group_by):
+                rows.append({"policy": text, "seed": seed} | row)
+                say(f"{text}, seed {seed}, round {row['round']}: click rate {row['click_rate']:.4f}")
+    about = {"source": taste.data.about["source"], "severity": severity, "rounds": rounds, "k": k, "seeds": list(which)}
+    about |= {"clicks": asdict(clicks), "in_words": clicks.in_words(), "group_by": group_by, "policies": chosen}
+    return Simulation(pl.DataFrame(rows, infer_schema_length=None), about)
+
+
+def _loop(
+    taste: _Taste, policy: _Policy, rounds: int, k: int, clicks: ClickModel, seed: int, group_by: str | None
+) -> Iterator[dict[str, Any]]:
+    """The rounds of one policy."""
+    first = taste.data
+    n_users, n_items = first.n_users, first.n_items
+    log, shown, model = first.train.keys(n_items), np.zeros(0, dtype=np.int64), None
+    found, wanted = np.zeros(n_users), np.bincount(np.setdiff1d(taste.liked, log) // n_items, minlength=n_users)
+    popular = Evaluator(first, k).truth.popular
+    taste_of = tastes(mean_per_row(first.train.user, popular[first.train.item], n_users))
+    for number in range(rounds + 1):
+        began, rng = time.process_time(), np.random.default_rng([seed, number, 7])
+        data = taste.at(log) if number else first
+        if not len(data.test):
+            return
+        made = policy.fitted(taste, data, model, rng)
+        model, method = (made, made.method) if isinstance(made, Model) else (None, made)
+        evaluator = Evaluator(data, k, group_by=group_by)
+        if number and not clicks.repeat:
+            hidden = np.union1d(log, shown)
+            evaluator.masked = Pairs((hidden // n_items).astype(np.int32), (hidden % n_items).astype(np.int32))
+            evaluator.truth = replace(evaluator.truth, masked=(evaluator.masked.user, evaluator.masked.item))
+        if policy.name in BOUNDS:  # they know users without a log too, who else get the most popular items
+            evaluator.protocol = replace(evaluator.protocol, cold_users=0)
+        result = evaluator.evaluate(method, policy.kappa, policy.reranker)
+        owner, places = evaluator.users[:, None].astype(np.int64), result.lists >= 0
+        keys = owner * n_items + np.maximum(result.lists, 0)
+        likes = np.isin(keys, taste.liked) & places
+        seen, clicked = clicks.clicked(likes, rng.random((2, *keys.shape)))
+        shown = np.union1d(shown, keys[places])
+        found += np.bincount((keys // n_items)[seen & likes], minlength=n_users)
+        counts = np.bincount(log % n_items, minlength=n_items)
+        share = np.divide(found, wanted, out=np.full(n_users, np.nan), where=wanted > 0)
+        by_taste = [share[(taste_of == index) & (wanted > 0)] for index in range(len(TASTES))]
+        full = {f"{name.partition('/')[0]}@{k}{name[len(name.partition('/')[0]) :]}" for name in REPORTED}
+        yield (
+            {"round": number}
+            | {name: value for name, value in result.metrics.items() if name in full or name.startswith("exposure")}
+            | {
+                "click_rate": float((clicked & places).sum() / max(places.sum(), 1)),
+                "satisfaction": float(np.nanmean(share)),
+                "satisfaction_worst": min(float(part.mean()) for part in by_taste if len(part)),
+                "never_shown": float(1 - len(np.unique(shown % n_items)) / n_items),
+                "log_pairs": len(log),
+                "log_gini": gini(counts),
+                "log_arp": float((counts**2).sum() / counts.sum()),
+                "log_items_for_80": float(popular_items(counts).mean()),
+                "cpu_seconds": time.process_time() - began,
+            }
+        )
+        log = np.union1d(log, np.concatenate([keys[clicked & places], _organic(taste, clicks, k, rng)]))
+
+
+def _organic(taste: _Taste, clicks: ClickModel, k: int, rng: np.random.Generator) -> Keys:
+    """What users like of the items that they come across by themselves, popular ones more often."""
+    each = round(k * clicks.organic / (1 - clicks.organic))
+    counts = np.bincount(taste.data.train.item, minlength=taste.data.n_items) + 1.0
+    items = rng.choice(len(counts), (taste.data.n_users, each), p=counts / counts.sum())
+    return np.intersect1d((np.arange(taste.data.n_users)[:, None] * len(counts) + items).ravel(), taste.liked)
