@@ -309,8 +309,8 @@ def debias(
         chooser = Chooser.of(points, wanted, (choosing, confirming), base_index)
         baseline = points[base_index]
         if not (baseline.accuracy[:, choosing].mean(axis=1) > 0).all():
-            found = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
-            raise InputError(f"{found}; check the dataset, or name others")
+            nothing = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
+            raise InputError(f"{nothing}; check the dataset, or name others")
         if keep_accuracy is not None:
             choice = chooser.within(keep_accuracy, confidence)
         else:
