@@ -2,7 +2,7 @@
 
     python -m scripts.guarantee WORK_FOLDER [--draws 1000] [--out FILE.csv]
 
-WORK_FOLDER has the points that `scripts/decision_rules.py` measured.  For several logs and pairs of a baseline and a
+WORK_FOLDER has the points that `scripts/measured_points.py` measured.  For several logs and pairs of a baseline and a
 candidate, n users are drawn with replacement from the measured ones, of whom the truth is known: the candidate keeps
 the share r.  The promise r is just broken, and may be confirmed in 5% of the draws (the level); the promise r − 0.02 is
 kept, and should be confirmed often (the power).
@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.special import bdtr, stdtr
-from scripts.decision_rules import POWERS, read
+from scripts.measured_points import POWERS, read
 
 from dpaa.debiasing._guarantee import p_value
 
