@@ -2,9 +2,9 @@
 
     python -m scripts.decision_rules WORK_FOLDER [--out FILE.csv]
 
-WORK_FOLDER has the points that `scripts/measured_points.py` measured.  Every rule chooses by validation alone, with several
-divisions of its users, and test tells what came of it: a row of docs/results/decision-rules.csv each.  A call computes
-what the table does not have yet, and prints a summary.
+WORK_FOLDER has the points that `scripts/measured_points.py` measured.  Every rule chooses by validation alone, with
+several divisions of its users, and test tells what came of it: a row of docs/results/decision-rules.csv each.  A call
+computes what the table does not have yet, and prints a summary.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def outcome(points: Measured, base: int, chosen: int, promise: float) -> dict[st
         "ratio": ratio,
         "low": low,
         "high": high,
-        "kept": ratio >= promise,
-        "broken": high < promise,
+        "kept": bool(ratio >= promise),
+        "broken": bool(high < promise),
         "niche_base": niche[base],
         "niche_chosen": niche[chosen],
         "niche_oracle": niche[oracle],
@@ -139,7 +139,7 @@ def outcome(points: Measured, base: int, chosen: int, promise: float) -> dict[st
         "coverage_chosen": coverage[chosen],
         "coverage_oracle": coverage[oracle],
         "regret": (niche[oracle] - niche[chosen]) / possible if possible > 0 else None,
-        "bad_base": worse,
+        "bad_base": bool(worse),
     }
 
 
@@ -185,9 +185,8 @@ def main() -> None:
     for case in cases(Path()):
         if (case.name, case.seed) not in done and (given.work / case.file).exists():
             new = pl.DataFrame(rows_of(case, given.work), infer_schema_length=None)
-            parts.append(
-                new.with_columns(pl.selectors.float().round_sig_figs(4), pl.selectors.integer().cast(pl.Int64))
-            )
+            new = new.with_columns(pl.selectors.float().round_sig_figs(4), pl.selectors.integer().cast(pl.Int64))
+            parts.append(new)
             pl.concat(parts).write_csv(given.out)
             print(case.file, flush=True)
     with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=150, float_precision=3, tbl_hide_dataframe_shape=True):

@@ -2,9 +2,9 @@
 
     python -m scripts.measured_points DATA_FOLDER WORK_FOLDER [--only health epinions …] [--minutes 10]
 
-DATA_FOLDER has coat/, kuairec/paper-split/ and benchmarks/.  For each case, a log and a seed, models are trained and every
-model with every dial and re-ranker is measured once; WORK_FOLDER keeps the numbers of each user, so that the same call
-resumes.
+DATA_FOLDER has coat/, kuairec/paper-split/ and benchmarks/.  For each case, a log and a seed, models are trained and
+every model with every dial and re-ranker is measured once; WORK_FOLDER keeps the numbers of each user, so that the same
+call resumes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLOSED, TRAINED = ("item-knn", "ease", "turbo-cf", "gf-cf"), ("lightgcn", "ssm")
 SMALL, EPOCHS = 40_000, 30
 """Training pairs up to which models are trained in epochs, and how many."""
 SLOW, SLOW_CATALOGUE = ("scale", "pc", "steck"), 5_000
-"""Re-rankers that are left out on catalogues of so many items.  Dials above 0 always are: they show fewer niche items."""
+"""Re-rankers that are left out on catalogues of so many items; dials above 0 always are, showing fewer niche items."""
 TEST_USERS, HELD_OUT = 4_000, 0.1
 Measured = dict[str, NDArray[Any]]
 IDS = ["user_id", "item_id"]
@@ -181,7 +181,7 @@ def measure(case: Case, file: Path) -> None:
 
 
 def read(file: Path) -> Measured:
-    """The numbers of a case: `accuracy` (points, powers, users), `niche` (points, users), `test` NDCG (points, users) …"""
+    """Read a case: `accuracy` (points, powers, users), `niche` and `test` (points, users), names and means of test."""
     with np.load(file) as stored:
         return {key: stored[key] for key in stored.files}
 
