@@ -1,6 +1,6 @@
 """Level and power of tests of "this point keeps at least so much of the baseline's accuracy", in real differences.
 
-    python -m scripts.guarantee WORK_FOLDER [--draws 1000] [--out FILE.csv]
+    python -m scripts.guarantee WORK_FOLDER [--draws 500] [--out FILE.csv]
 
 WORK_FOLDER has the points that `scripts/measured_points.py` measured.  For several logs and pairs of a baseline and a
 candidate, n users are drawn with replacement from the measured ones, of whom the truth is known: the candidate keeps
@@ -24,9 +24,9 @@ from dpaa.debiasing._guarantee import p_value
 
 OUT = Path("docs/results/guarantee.csv")
 Floats = NDArray[np.float64]
-CASES = ("coat-0", "world-1-0", "kuairec-s=5-0", "online-retail-2011-05-0", "health-0", "adressa-0", "electronic-0")
+CASES = ("coat-0", "world-1-0", "kuairec-s=0-0", "online-retail-2011-05-0", "health-0", "adressa-0")
 CASES += ("electronic-popularity-0", "epinions-0")
-CHANGES = ("fa-ir 0.1", "fa-ir 0.2", "dial -0.05", "dial -0.2", "xquad 0.2")
+CHANGES = ("fa-ir 0.2", "dial -0.05", "dial -0.2")
 SIZES = (50, 100, 200, 500, 1_000, 2_000, 5_000, 20_000)
 ALPHA, MARGIN, AT_ONCE = 0.05, 0.02, 2_000_000
 
@@ -116,7 +116,7 @@ def main() -> None:
     """Simulate, write the table and print a summary."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("work", type=Path, metavar="WORK_FOLDER")
-    options.add_argument("--draws", type=int, default=1_000)
+    options.add_argument("--draws", type=int, default=500)
     options.add_argument("--out", type=Path, default=OUT)
     given = options.parse_args()
     found = pl.DataFrame(list(measured(given.work, given.draws)))
