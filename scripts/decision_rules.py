@@ -28,7 +28,7 @@ from dpaa.debiasing._points import Candidate, Floats, Point
 
 OUT = Path("docs/results/decision-rules.csv")
 PROMISES, CONFIDENCE, DIVISIONS, LEAST_NICHE = (0.98, 0.95), 0.95, 3, 0.002
-"""Gains in niche recall are told relative to the baseline's, or to this where that is less."""
+"""Gains are ratios of niche recall, each at least this much."""
 RULES = {
     "unknown": (0.0, 0.5),
     "as-logged": (0.0,),
@@ -158,8 +158,8 @@ def rows_of(case: Case, work: Path) -> list[dict[str, Any]]:
 
 def summary(found: pl.DataFrame, *by: str) -> pl.DataFrame:
     """What the rules came to."""
-    gain = pl.col("niche_chosen") / pl.col("niche_base").clip(LEAST_NICHE)
-    could = pl.col("niche_oracle") >= 1.5 * pl.col("niche_base").clip(LEAST_NICHE)
+    chosen, base, oracle = (pl.col(f"niche_{one}").clip(LEAST_NICHE) for one in ("chosen", "base", "oracle"))
+    gain, could = chosen / base, oracle >= 1.5 * base
     return found.group_by(*by, maintain_order=True).agg(
         pl.len().alias("cases"),
         (pl.col("base") != pl.col("chosen")).mean().alias("moved"),
