@@ -38,7 +38,7 @@ TILES = {
     "recall@{}/popular": ("popular items found (recall)", ".1%"),
     "ndcg@{}": ("accuracy (NDCG)", ".4f"),
     "arp@{}": ("mean popularity of what is recommended", ",.0f"),
-    "coverage@{}": ("items that anybody is shown", ".0%"),
+    "coverage@{}": ("items shown to at least one user", ".0%"),
 }
 
 
