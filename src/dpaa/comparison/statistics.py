@@ -1,4 +1,4 @@
-"""Is a difference between recommenders more than luck?  That of users, and of seeds where there are several.
+"""Test differences between recommenders over users, and over seeds where there are several.
 
 All functions take `values`, (users, columns): one column per run, one row per user, NaN where a user has no value (no
 relevant item of a group, say).  A `Contrast` names the columns of two sides; several columns of a side are runs of one

@@ -286,7 +286,7 @@
         return line;
       });
       if (!lines.length) {
-        const none = make("li", "none", "nobody and nothing goes by that");
+        const none = make("li", "none", "no user or item matches");
         none.setAttribute("role", "option");
         none.setAttribute("aria-disabled", "true");
         none.setAttribute("aria-selected", "false");
