@@ -1,10 +1,12 @@
 """The documentation: the site builds without a warning, its links lead somewhere, and what can be pasted works."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,6 +82,27 @@ def test_the_walk_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert '<p class="verdict">' in page
     titles = (tmp_path / "shop" / "titles.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert any(title.partition(",")[2] in page for title in titles), "titles stand on the page"
+
+
+def test_the_words_stay_few() -> None:
+    """A README of one screen, and pages of 35,000 words without those that tests generate."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+    pages = [page.read_text(encoding="utf-8") for page in ROOT.glob("docs/**/*.md") if page.name != "errors.md"]
+    generated = re.compile(r"<!-- (metrics: \w+|spaces) -->.*?<!-- end -->", re.DOTALL)
+    assert sum(len(generated.sub("", text).split()) for text in pages) <= 35_000
+
+
+def test_the_readmes_numbers_are_committed_results() -> None:
+    rows = [json.loads(line) for line in (ROOT / "results" / "field.jsonl").read_text(encoding="utf-8").splitlines()]
+    ours = {(row["row"], row["data"]): row["metrics"]["recall@20"] for row in rows}
+    table = tomllib.loads((ROOT / "src/dpaa/reproduction/field.toml").read_text(encoding="utf-8"))
+    published = {(row["row"], data): row.get("published", {}).get("recall@20") for data in table for row in table[data]}
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split()).replace("Amazon ", "")
+    claims = re.findall(r"([\w+-]+) on (\w+) (0\.\d{4}) / (0\.\d{4})", text)
+    assert len(claims) == 4
+    for row, data, one, other in claims:
+        key = (row, data.lower())
+        assert (f"{ours[key]:.4f}", f"{published[key]:.4f}") == (one, other), key
 
 
 def test_links_out_of_the_site_lead_to_its_pages_or_to_the_repository() -> None:

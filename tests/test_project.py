@@ -1,6 +1,10 @@
 """The files around the package agree with one another: workflows, Makefile, metadata, containers, release notes."""
 
+import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -88,3 +92,28 @@ def test_release_notes_are_those_of_the_version() -> None:
 def test_a_release_that_the_changelog_does_not_know_is_refused(version: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
         notes(CHANGELOG, version)
+
+
+@pytest.mark.slow
+def test_the_action_audits_and_fails_with_its_check(tmp_path: Path) -> None:
+    action = yaml.safe_load(text("action.yml"))
+    *others, audit = action["runs"]["steps"]
+    assert not [step["run"] for step in (*others, audit) if "${{" in step.get("run", "")], "inputs are no shell text"
+    names = re.findall(r"inputs\.([\w-]+)", yaml.safe_dump(action["runs"]))
+    assert set(names) == set(action["inputs"])
+    (tmp_path / "clicks.csv").write_text("user_id,item_id\n" + "".join(f"u{n},i{n % 3}\n" for n in range(30)))
+    dpaa = tmp_path / "dpaa"
+    dpaa.write_text(f'#!/bin/sh\nexec {sys.executable} -m dpaa "$@"\n', encoding="utf-8")
+    dpaa.chmod(0o755)
+    for checks, code in (("log_items>3\n\nlog_gini>0.9\n", 0), ("log_items>3\nlog_items<4\n", 1)):
+        inputs = dict.fromkeys(audit["env"], "") | {"LOG": "clicks.csv", "JSON": "audit.json", "FAIL_IF": checks}
+        done = subprocess.run(
+            ["bash", "-e", "-c", audit["run"]],
+            cwd=tmp_path,
+            env=os.environ | inputs | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+        assert len(json.loads((tmp_path / "audit.json").read_text())["checks"]) == 2

@@ -1,4 +1,4 @@
-"""Find, measure and remove popularity bias in graph recommenders."""
+"""Find, measure and reduce popularity bias in recommenders."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def test_interval_and_p_never_disagree(problem: tuple[np.ndarray, Contrast], res
     assert found.users == int((~np.isnan(values)).all(axis=1).sum())
 
 
-# One run a side: coin series #########################################################################################
+# One run a side: sign-flip permutations ##############################################################################
 
 
 def slow_p(differences: list[float]) -> float:

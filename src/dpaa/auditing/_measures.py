@@ -339,7 +339,7 @@ class Amplification:
             f"{n['aplt']:.1%} of a list.",
             f"The most popular fifth of the items has {log.numbers['log_head_share']:.1%} of the interactions and "
             f"{n['head_share']:.1%} of the recommendations; {n['coverage']:.1%} of the candidates are recommended to "
-            f"anybody, Gini coefficient {n['gini']:.3f}.",
+            f"at least one user, Gini coefficient {n['gini']:.3f}.",
         ]
 
 

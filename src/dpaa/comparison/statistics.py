@@ -1,4 +1,4 @@
-"""Is a difference between recommenders more than luck?  That of users, and of seeds where there are several.
+"""Test differences between recommenders over users, and over seeds where there are several.
 
 All functions take `values`, (users, columns): one column per run, one row per user, NaN where a user has no value (no
 relevant item of a group, say).  A `Contrast` names the columns of two sides; several columns of a side are runs of one
@@ -30,7 +30,7 @@ RESAMPLES = 2_000
 """Coin series, where there is one run on each side."""
 CONFIDENCE = 0.95
 CHUNK = 4_000_000
-"""Coins, or means of coin series, held at once (32 MB)."""
+"""Signs, or means of sign-flip permutations, held at once (32 MB)."""
 TIE = 1e-10
 """Sums below this share of Σ|difference| are 0 up to rounding."""
 ROUNDING = 1e-14
@@ -53,7 +53,7 @@ class Outcome:
 
     estimate: float
     low: float
-    """NaN where there is no interval: with fewer than two users, or too few coin series (at 95%, below six users)."""
+    """NaN where there is no interval: fewer than two users, or too few sign flips (at 95%, below six users)."""
     high: float
     p: float
     """Two-sided, that the contrast is 0.  NaN without users, 1 with one."""
@@ -62,7 +62,7 @@ class Outcome:
     users: int
     """Users with a value in every column."""
     by_coins: bool = False
-    """Whether this comes from coin series rather than from Student's t."""
+    """Whether this comes from sign-flip permutations rather than from Student's t."""
 
 
 def compare_means(
@@ -73,7 +73,7 @@ def compare_means(
     seed: int = 0,
     confidence: float = CONFIDENCE,
 ) -> list[Outcome]:
-    """Interval and test for each contrast; `resamples` and `seed` are those of coin series, the same for all."""
+    """Interval and test for each contrast; `resamples` and `seed` are those of sign flips, the same for all."""
     outcomes: dict[int, Outcome] = {}
     for_coins: dict[int, Floats] = {}
     for index, contrast in enumerate(contrasts):

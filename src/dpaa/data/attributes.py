@@ -1,4 +1,4 @@
-"""What is known of items besides who took them: their titles, and any other columns somebody gave.
+"""Attributes of items: titles, and any other given columns.
 
 The same file, `attributes.parquet`, is kept in a dataset and in the runs trained on it, under a digest of its own:
 titles change no number of a training, so they are no part of a dataset's fingerprint.
@@ -52,7 +52,7 @@ class ItemAttributes:
 
     @cached_property
     def titles(self) -> pl.Series | None:
-        """What people call the items, cut at 300 characters; null for an item without, None where nobody has one."""
+        """Display names of the items, cut at 300 characters; null for an item without, None if there are none."""
         if TITLE not in self.frame.columns:
             return None
         return self.frame[TITLE].cast(pl.String).str.slice(0, LONGEST_TITLE)

@@ -32,7 +32,7 @@ class Guess:
     Parameters
     ----------
     index : of the point
-    risk : p-value of the promise: how often luck alone makes a point that breaks it look as good as this one
+    risk : p-value of the promise: how often chance alone makes a point that breaks it look as good as this one
     users : validation users with whom it would be confirmed in 80% of all calls
     """
 

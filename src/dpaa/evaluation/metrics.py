@@ -227,7 +227,7 @@ def head_share(at: Context) -> float:
 # ------------------------------------------------------------------ spread over items, and equal chances
 
 
-@metric("spread", "high", "share of the candidate items that are recommended to anybody", per_user=False)
+@metric("spread", "high", "share of the candidate items that are recommended to at least one user", per_user=False)
 def coverage(at: Context) -> float:
     """Distinct recommended candidates / candidates.
 

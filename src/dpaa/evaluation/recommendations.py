@@ -1,4 +1,4 @@
-"""Anybody's recommendations: a table of `user_id, item_id[, score][, rank]` becomes lists of item indices.
+"""Recommendations of any system: a table of `user_id, item_id[, score][, rank]` becomes lists of item indices.
 
 The order of a list is that of `rank` (the lowest is best; gaps do not matter), else of `score` (largest first, ties by
 lower item index), else of the rows.  A user the dataset does not know is left out, with a note.  An item it does not

@@ -1,4 +1,4 @@
-"""Tables in tiles of a few columns each, threads that share them, and sums over columns whoever holds them."""
+"""Tables in tiles of a few columns each, threads that share them, and sums over columns split over processes."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from dpaa.methods.pretrained import Pretrained, UsesPretrained
 @method(
     "dpaa",
     title="messages weighted by inverse interaction strength and by layer",
-    paper="Islam et al., Debiasing Popularity Amplification in Aggregation, 2026",
+    paper="Islam et al., Debiasing Message Passing to Mitigate Popularity Bias in GNN-based CF, arXiv 2605.11145",
     grid={
         "half_trust_shift": (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
         "layer_emphasis": (0.0, 1.0, 2.0, 3.0),

@@ -140,7 +140,7 @@ class Reranker(BaseModel):
     def rerank_lists(
         self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
     ) -> tuple[Tensor, Tensor]:
-        """The same where every user has candidates of its own, a list of anybody's.
+        """Re-rank given lists, in which every user has candidates of their own.
 
         Parameters
         ----------

@@ -38,7 +38,7 @@ TILES = {
     "recall@{}/popular": ("popular items found (recall)", ".1%"),
     "ndcg@{}": ("accuracy (NDCG)", ".4f"),
     "arp@{}": ("mean popularity of what is recommended", ",.0f"),
-    "coverage@{}": ("items that anybody is shown", ".0%"),
+    "coverage@{}": ("items shown to at least one user", ".0%"),
 }
 
 
@@ -285,7 +285,7 @@ MOST_FIGURES = 6
 DIAL_LINES = {
     "ndcg": "accuracy (NDCG@{})",
     "niche_recall": "recall of niche items",
-    "coverage": "items shown to anybody",
+    "coverage": "items shown to at least one user",
     "arp": "mean popularity (ARP)",
 }
 DECILES = "popularity decile (1 = rarest items, 10 = most popular)"

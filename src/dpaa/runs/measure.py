@@ -34,7 +34,7 @@ def evaluate(
     group_by: str | None = None,
     split: Literal["valid", "test"] = "test",
 ) -> Evaluation:
-    """Metrics of a model's lists, or of anybody's, overall and for popular and niche items, with their protocol.
+    """Metrics of a model's lists, or of another system's, overall and for popular and niche items, with their protocol.
 
     Parameters
     ----------

@@ -112,7 +112,7 @@ class Middleware:
         options, headers = self._options, Headers(scope=scope)
         if not options.any_host and not self._is_known(headers.get("host", "").lower()):
             # A web page may have let its own name resolve to this machine; a browser would let it read the answer.
-            return problem(421, "this service does not go by that name; see --allow-host")
+            return problem(421, "this host name is not allowed; see --allow-host")
         if options.token is not None and scope["path"] not in OPEN:
             kind, _, shown = headers.get("authorization", "").partition(" ")
             if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), options.token.encode()):

@@ -186,7 +186,7 @@
       if (curve) drawn.push(gauge(`Expected accuracy (NDCG@${k})`, fromCurve("ndcg", run), fromCurve("ndcg", state.dial), 1.1 * best, (one) => one.toFixed(4)));
     }
     $("gauges").replaceChildren(...drawn);
-    $("note").textContent = !plain ? "Gauges over all customers are known for the dial alone."
+    $("note").textContent = !plain ? "Catalogue-wide numbers are available for the dial only, not for re-rankers."
       : curve ? "Expected accuracy is the dial's stored curve on validation." : "This run stores no curve of the dial, so the expected accuracy is not known.";
   };
 
@@ -286,7 +286,7 @@
         return line;
       });
       if (!lines.length) {
-        const none = make("li", "none", "nobody and nothing goes by that");
+        const none = make("li", "none", "no user or item matches");
         none.setAttribute("role", "option");
         none.setAttribute("aria-disabled", "true");
         none.setAttribute("aria-selected", "false");
