@@ -35,7 +35,7 @@ RULES = {
     "shifted": (0.5,),
     "-0.25, 0, 0.5": (-0.25, 0.0, 0.5),
     "0, 1": (0.0, 1.0),
-    "unknown, base by all": (0.0, 0.5),
+    "unknown, base by a third": (0.0, 0.5),
     "unknown, cross-fitted": (0.0, 0.5),
     "previous": (0.5,),
 }
@@ -52,8 +52,9 @@ def chosen_by(points: Measured, rule: str, powers: Sequence[float], promise: flo
         return cross_fitted(points, accuracy, plain, promise, seed, plain_t if rule == "previous" else p_value)
     niche = mean_niche(points, choosing)
     made = [Point(Candidate(name), one, (value,), {}) for name, one, value in zip(names, accuracy, niche, strict=True)]
-    naming = everybody if rule == "unknown, base by all" else choosing
-    base = int(plain[most_accurate([made[one] for one in plain], naming)])
+    naming = everybody if rule == "unknown" else choosing  # as `dpaa debias` does; the others were measured by a third
+    named = [Point(made[one].candidate, made[one].accuracy[:, naming], made[one].values, {}) for one in plain]
+    base = int(plain[most_accurate(named)])
     means = accuracy[plain][:, :, choosing].mean(axis=2)
     worth = models[plain][(means / np.maximum(means.max(axis=0), 1e-12)).max(axis=1) >= WORTH]
     kept = np.flatnonzero((names == models) | np.isin(models, worth))

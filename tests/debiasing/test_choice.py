@@ -185,8 +185,8 @@ def test_the_promise_holds_in_95_percent_of_draws(true: list[float], models: int
 def test_the_baseline_loses_least_under_any_estimate() -> None:
     accuracies = [([0.2], [0.1]), ([0.19], [0.15]), ([0.1], [0.2])]
     points = [made_point(np.repeat(one, 4, axis=1)) for one in accuracies]
-    assert most_accurate(points, np.arange(2)) == 1
-    assert most_accurate([made_point(one[0] * 4) for one in accuracies], np.arange(2)) == 0
+    assert most_accurate(points) == 1
+    assert most_accurate([made_point(one[0] * 4) for one in accuracies]) == 0
 
 
 # ---------------------------------------------------------------------- without a promise

@@ -1,7 +1,7 @@
 """Which point?  The Pareto frontier, and one point: within a promise, for a target, or where returns diminish.
 
-The validation users are divided at random.  A third of them *chooses*: the baseline, the frontier, and the order in
-which points are tested.  The others *confirm*, and all reported numbers are theirs.
+The validation users are divided at random.  A third of them *chooses*: the frontier, and the order in which points are
+tested.  The others *confirm*, and all reported numbers are theirs.  The baseline is named by all of them.
 
 The promise "at least this share of the baseline's accuracy" must hold under every estimate of accuracy, that is, under
 every exposure that is plausible (`_points.py`).  The points of the frontier are tested from the safest to the boldest
@@ -216,21 +216,20 @@ class Chooser:
         return Choice(chosen, "the point of diminishing returns, farthest above the line between the frontier's ends")
 
 
-def most_accurate(points: Sequence[Point], choosing: Rows) -> int:
+def most_accurate(points: Sequence[Point]) -> int:
     """Find the model that loses least accuracy to the best of them, under the estimate that is worst for it.
+
+    All users name it: luck that makes a model the baseline then makes the promise harder to keep, never easier.
 
     Parameters
     ----------
     points : models as they are
-    choosing : rows of the users that choose
 
     Returns
     -------
     index among the points
     """
-    means = np.array(
-        [point.accuracy[:, choosing].mean(axis=1, dtype=np.float64) for point in points]
-    )  # (points, estimates)
+    means = np.array([point.accuracy.mean(axis=1, dtype=np.float64) for point in points])  # (points, estimates)
     return int(np.argmax((means / np.maximum(means.max(axis=0), 1e-12)).min(axis=1)))
 
 

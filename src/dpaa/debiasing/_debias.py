@@ -425,7 +425,7 @@ def _plain_points(
                 lists = measurer.evaluator.lists(method, kappa, reranker)
                 points.append(measurer.point(Candidate(name, reranker, kappa), lists))
         points.append(measurer.plain(name, method))
-    return points, 0 if in_production is not None else most_accurate(points, measurer.choosing)
+    return points, 0 if in_production is not None else most_accurate(points)
 
 
 def _swept_points(
