@@ -281,7 +281,7 @@ def debias(
     names = default_methods() if methods is None and not runs else _several(methods or [])
     validation = validation_exposure(data)
     powers = plausible_powers(exposure, data, validation.biased)
-    columns = {found[1] for text in _several(targets) if (found := re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", text))}
+    columns = {target[1] for text in _several(targets) if (target := re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", text))}
     if len(columns) > 1:
         raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
     column = next(iter(columns), None)
