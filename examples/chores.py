@@ -108,7 +108,7 @@ CHORES = [
     Chore(
         1,
         "a messy log: broken rows are dropped, counted and kept",
-        "dpaa data log messy.csv --drop-invalid --invalid-out invalid.csv --out data/messy",
+        "dpaa data log messy.csv --invalid invalid.csv --out data/messy",
         shows=there("invalid.csv", "data/messy/train.parquet"),
         needs_log=True,
     ),
@@ -270,7 +270,7 @@ CHORES = [
     Chore(
         8,
         "folds of users for an experiment",
-        "dpaa data log ratings.csv --split user-folds --parts 3 --out data/folds",
+        "dpaa data log ratings.csv --split user-folds,parts=3 --out data/folds",
         shows=there("data/folds/part-1/test.parquet", "data/folds/part-3/test.parquet"),
         needs_log=True,
     ),
@@ -278,7 +278,7 @@ CHORES = [
         8,
         "hyperparameters for niche recall that lose little accuracy",
         "dpaa tune data/shop --method item-knn --trials 3 --seeds 1 --metric recall@20/niche "
-        "--most-loss ndcg@20=5% --out study",
+        "--max-loss ndcg@20=5% --out study",
         shows=there("study/best.toml"),
     ),
 ]

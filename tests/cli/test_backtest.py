@@ -130,7 +130,7 @@ def test_later_rows_change_nothing_of_earlier_origins(done: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("change", "how", "sentence"),
     [
-        (lambda log: log.drop("timestamp"), {}, "the frame has no column of times; name it with --timestamp-column"),
+        (lambda log: log.drop("timestamp"), {}, "the frame has no column of times; name it with --columns timestamp=…"),
         (lambda log: log, {"every": "fortnight"}, "--every is month, week or a number of days, got 'fortnight'"),
         (lambda log: log, {"every": "0"}, "--every is month, week or a number of days, got '0'"),
         (lambda log: log, {"every": "365"}, "the frame has 1 periods, from 2024-01-01 to 2024-12-31; a backtest needs"),

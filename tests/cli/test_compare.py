@@ -27,7 +27,7 @@ def test_two_runs(walk: Path, shop: Path) -> None:
     for part in (
         "run against popular",
         "95% interval",
-        "p corrected",
+        "p (Holm)",
         "harm to popular items",
         "Items that gain and lose most",
         "overlap convention 'drop'",
@@ -52,7 +52,7 @@ def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:
 
 
 def test_choices(shop: Path, tmp_path: Path) -> None:
-    words = ("compare", shop / "run", shop / "popular", "--baseline", "popular", "--metric", "ndcg", "--metric",
+    words = ("compare", shop / "popular", shop / "run", "--metric", "ndcg", "--metric",
              "recall@5/niche", "--metric", "ndcg/niche-tastes", "--k", 5, "--margin", 0.2,
              "--overlap", "mask")  # fmt: skip
     found = json.loads(dpaa_ok(*words, "--json").out)

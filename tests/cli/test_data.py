@@ -41,7 +41,7 @@ def test_append_keeps_the_rules_of_the_dataset(clicks: Path, tmp_path: Path) -> 
 
 
 def test_invalid_rows_are_written(clicks: Path, tmp_path: Path) -> None:
-    words = ("data", "log", clicks, "--drop-invalid", "--invalid-out", tmp_path / "invalid.csv", "--out")
+    words = ("data", "log", clicks, "--invalid", tmp_path / "invalid.csv", "--out")
     assert "no row is invalid" in dpaa_ok(*words, tmp_path / "whole").err
     clicks.write_text(clicks.read_text() + "1,,5\n2,3,many\n")
     assert f"invalid rows written to {tmp_path / 'invalid.csv'}: 2" in dpaa_ok(*words, tmp_path / "most").err

@@ -21,7 +21,7 @@ def test_recommend_to_some(walk: Path, tmp_path: Path) -> None:
     assert pl.read_parquet(out)["user_id"].unique(maintain_order=True).to_list() == [users[3], users[1], users[2]]
     items = model.item_ids.head(6).to_list()
     (tmp_path / "what.txt").write_text("\n".join(items))
-    dpaa_ok("recommend", run, "--items", f"@{tmp_path / 'what.txt'}", "--exclude", items[0], "--seen", "--k", 9,
+    dpaa_ok("recommend", run, "--items", f"@{tmp_path / 'what.txt'}", "--exclude", items[0], "--include-seen", "--k", 9,
             "--out", out, "--overwrite")  # fmt: skip
     assert pl.read_parquet(out).group_by("user_id").agg(pl.col("item_id").sort())["item_id"].to_list() == [
         items[1:]
@@ -33,7 +33,7 @@ def test_recommend_to_newcomers(walk: Path, tmp_path: Path) -> None:
     items = dpaa.load(run).item_ids
     history = pl.DataFrame({"who": [7, 7, 8, 9], "what": [items[0], items[1], "unheard-of", items[2]]})
     history.write_csv(tmp_path / "new.csv")
-    columns = ("--user-column", "who", "--item-column", "what")
+    columns = ("--columns", "user=who,item=what")
     said = dpaa_ok("recommend", run, "--history", tmp_path / "new.csv", *columns, "--k", 4, "--out", tmp_path / "r.csv")
     assert "3 users have no training pairs: 2 get lists from their history, 1 the popularity list" in said.err
     found = pl.read_csv(tmp_path / "r.csv")
@@ -97,7 +97,7 @@ def test_recommend_in_shards(walk: Path, tmp_path: Path) -> None:
     assert "lacks 1 of 3 shards (2)" in missing.err
     dpaa_ok("recommend", run, "--k", 3, "--shard", "2/3", "--out", lists)
     assert pl.read_parquet(lists / "*.parquet").equals(whole)
-    for more in (["--k", 4], ["--k", 3, "--seen"], ["--k", 3, "--shard", "1/4"]):
+    for more in (["--k", 4], ["--k", 3, "--include-seen"], ["--k", 3, "--shard", "1/4"]):
         other = run_dpaa("recommend", run, "--shard", "1/3", *more, "--out", lists)
         assert other.code == 2
         assert "holds shards with another" in other.err
@@ -121,7 +121,7 @@ def test_similar(walk: Path, tmp_path: Path) -> None:
 def test_a_file_and_a_run_give_the_same(walk: Path, tmp_path: Path) -> None:
     run, data = walk / "run", walk / "data"
     dpaa_ok("recommend", run, "--k", 80, "--out", tmp_path / "recs.parquet")
-    words = ("--method", "xquad", "--strength", 0.7, "--set", "coverage=smooth", "--k", 5)
+    words = ("--method", "xquad,strength=0.7,coverage=smooth", "--k", 5)
     said = dpaa_ok("rerank", tmp_path / "recs.parquet", "--dataset", data, *words, "--out", tmp_path / "file.csv")
     assert f"{5 * len(pl.read_parquet(run / 'users.parquet'))} recommendations written to" in said.out
     assert "re-ranked by xquad,depth=100,strength=0.7,coverage=smooth,head_share=0.8" in said.out

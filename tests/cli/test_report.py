@@ -19,8 +19,8 @@ def test_without_the_extra(demo_folder: Path, tmp_path: Path, monkeypatch: pytes
 def test_the_page_and_its_figures_have_files(demo_folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("altair")
     out, figures = tmp_path / "new" / "page.html", tmp_path / "figures"
-    words = ("--figures", figures, "--figure-format", "svg")
+    words = ("--figures", figures)
     said = dpaa_ok("report", demo_folder / "data", "--out", out, *words)
     assert said.out == f"page written to {out} ({out.stat().st_size / 1e6:.1f} MB)\n"
     assert f"figures written to {figures}" in said.err
-    assert {file.name for file in figures.iterdir()} == {"long-tail.svg"}
+    assert {file.name for file in figures.iterdir()} == {"long-tail.svg", "long-tail.png"}

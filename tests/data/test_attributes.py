@@ -47,9 +47,11 @@ def test_words_of_a_token_seq_column_are_single_values(tmp_path: Path) -> None:
     words = ("--items", tmp_path / "log.item", "--valid", 0, "--test", 0, "--out", data)
     dpaa_ok("data", "log", tmp_path / "log.inter", *words)
     dpaa_ok("train", data, "--method", "most-popular", "--out", run)
-    dpaa_ok("recommend", run, "--only", "studio=Two Cats", "--seen", "--out", recs)  # a token column is not split
+    dpaa_ok(
+        "recommend", run, "--only", "studio=Two Cats", "--include-seen", "--out", recs
+    )  # a token column is not split
     assert set(pl.read_csv(recs)["item_id"]) == {5, 6}
-    dpaa_ok("recommend", run, "--only", "class=Comedy", "--seen", "--out", recs, "--overwrite")
+    dpaa_ok("recommend", run, "--only", "class=Comedy", "--include-seen", "--out", recs, "--overwrite")
     assert set(pl.read_csv(recs)["item_id"]) == {5, 7}
 
 

@@ -105,7 +105,7 @@ def test_no_header_line(tmp_path: Path) -> None:
     invalid = read_log(open_table(bad, form=form), reading=DROP).invalid
     assert invalid is not None
     assert invalid.select("row", "content").rows() == [(2, "1::661::x::9"), (4, "2::1193::4")]
-    with pytest.raises(InputError, match="if the file has no header line, name its columns with --columns"):
+    with pytest.raises(InputError, match="if the file has no header line, name all with --columns user_id,"):
         read_log(open_table(file))
 
 
@@ -114,7 +114,7 @@ def test_encodings(tmp_path: Path) -> None:
     file = write(tmp_path / "u.item", "1|Café (1995)|0\n2|Léon|1\n".encode("latin-1"))
     table = open_table(file, form=TextForm(columns=names, encoding="latin-1"))
     assert table.read(["item_id", "title"]).rows() == [("1", "Café (1995)"), ("2", "Léon")]
-    with pytest.raises(InputError, match=r"line 1 of .* is not UTF-8 text.*or name its --encoding"):
+    with pytest.raises(InputError, match=r"line 1 of .* is not UTF-8 text.*or name its encoding: --format encoding"):
         open_table(file, form=TextForm(columns=names))
     wide = write(tmp_path / "b.csv", "user,item\n1,2\n3\n".encode("utf-16"))
     log = read_log(open_table(wide, form=TextForm(encoding="utf-16")), reading=DROP)
@@ -358,7 +358,7 @@ def test_all_kinds_of_faults_are_named_at_once(tmp_path: Path) -> None:
         f"{tmp_path / 'a.csv'} has 7 invalid rows: nothing in column 'user' (1 row, first line 4), nothing in column "
         "'item' (1 row, first line 8), no number in column 'rating' (3 rows, first 'good' in line 3), no time in "
         "column 'time' (3 rows, first 'soon' in line 6), another number of fields than 4 (1 row, first line 5); "
-        "correct them, or leave such rows out with --drop-invalid"
+        "correct them, or leave such rows out with --invalid drop"
     )
     with pytest.raises(InputError, match=r"has only 2 invalid rows: no number in column 'rating' \(2 rows, first"):
         read(tmp_path, "user,item,rating\n1,2,x\n1,3,y\n", reading=DROP)
@@ -389,7 +389,12 @@ def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
     [
         ("a.csv", 'user,item\n1,2\n3,"4"x\n5,"6"\n', [2, 6], ["unquoted value"]),
         ("a.csv", 'user,item\n1,"2\n3"\n5,6,7\n8,9\n', ["2\n3", "9"], ["another number of fields than 2"]),
-        ("a.csv", b"user,item\n1,2\n3,caf\xe9\n5,6\n", [2, 6], ["no UTF-8 text (or name the --encoding)"]),
+        (
+            "a.csv",
+            b"user,item\n1,2\n3,caf\xe9\n5,6\n",
+            [2, 6],
+            ["no UTF-8 text (or name the encoding: --format encoding=…)"],
+        ),
         ("a.tsv", "user\titem\n1\t2\n3\n5\t6\t7\n8\t9\n", [2, 9], ["another number of fields than 2"] * 2),
     ],
 )

@@ -95,7 +95,7 @@ def test_the_baseline_is_the_run_as_it_stands(data: Dataset, tmp_path: Path) -> 
     words: dict[str, Any] = {"runs": [tmp_path / "mine"], "base": tmp_path / "mine", "rerank": ["xquad"], "k": 10}
     found = debias(tmp_path / "trade", data, targets=["aplt>=0"], **words)
     base = found.base
-    assert base.candidate.name == "mine, dial -0.25, xquad 0.2"
+    assert base.candidate.name == "mine + dial -0.25 + xquad 0.2"
     as_it_is = Evaluator(data, 10, "valid").evaluate(model.method, -0.25, XQuAD(strength=0.2)).metrics
     assert base.metrics == pytest.approx({name: as_it_is[name] for name in base.metrics})
     assert [point.candidate.model for point in found.points].count("mine") == len(found.points)

@@ -60,7 +60,7 @@ def spoiled_storage() -> None:
 
 def half_a_result() -> None:
     """Every file a result could be in is cut short."""
-    dpaa_ok("reproduce", "overall", "--coat", ".", "--seeds", 1, "--method", "most-popular")
+    dpaa_ok("reproduce", "overall", "--data", "coat=.", "--seeds", 1, "--method", "most-popular")
     for file in Path("results/overall").iterdir():
         cut(file)
 

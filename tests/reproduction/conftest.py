@@ -50,8 +50,8 @@ ROWS = tuple(
 def made(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """Everything at once; the folder, stdout and stderr."""
     folder = tmp_path_factory.mktemp("made")
-    done = dpaa_ok("reproduce", "all", "--coat", files / "coat", "--kuairec", files / "kuairec", *ROWS, *SMOKE,
-                   "--severity", 9, *folders(folder))  # fmt: skip
+    data = ("--data", f"coat={files / 'coat'}", "--data", f"kuairec={files / 'kuairec'}")
+    done = dpaa_ok("reproduce", "all", *data, *ROWS, *SMOKE, "--severity", 9, *folders(folder))
     return folder, done.out, done.err
 
 
@@ -65,11 +65,22 @@ def twice(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def overall_of_ips(files: Path, folder: Path) -> tuple[object, ...]:
     """The call behind `twice`."""
-    return ("reproduce", "overall", "--coat", files / "coat", "--method", "ips", *SMOKE, "--seeds", 2, *folders(folder))
+    return (
+        "reproduce",
+        "overall",
+        "--data",
+        f"coat={files / 'coat'}",
+        "--method",
+        "ips",
+        *SMOKE,
+        "--seeds",
+        2,
+        *folders(folder),
+    )
 
 
 def folders(folder: Path) -> tuple[object, ...]:
-    return ("--results", folder / "results", "--work", folder / "work", "--out", folder / "out")
+    return ("--results", folder / "results", "--out", folder / "out")
 
 
 def cells(folder: Path, name: str) -> list[dict[str, str]]:

@@ -25,10 +25,10 @@ def test_all_tables_figures_and_the_page_are_there(made: tuple[Path, str, str]) 
     page = (folder / "out" / "all-smoke.md").read_text(encoding="utf-8")
     assert page.count("\n## ") == len(TABLES)
     rows = "".join(f" --method {row}" for row in ROWS[1::2])
-    assert f"`dpaa reproduce all --budget smoke --coat DIR --kuairec DIR{rows} --severity 9`" in page
+    assert f"`dpaa reproduce all --budget smoke --data coat=DIR --data kuairec=DIR{rows} --severity 9`" in page
     assert "(0.0278, " in out, "the paper's recall of LightGCN at severity 9"
     assert " trained, " in err
-    left = {run.parent.name.rpartition("-")[0] for run in (folder / "work").glob("*/*/config.json")}
+    left = {run.parent.name.rpartition("-")[0] for run in (folder / ".dpaa-work").glob("*/*/config.json")}
     assert left == {"pretrained-lightgcn"}, "finished trainings are removed"
 
 
@@ -68,7 +68,7 @@ def test_dpaa_as_printed_has_the_hyperparameters_that_the_paper_reports(made: tu
 
 
 def test_again_nothing_is_trained(made: tuple[Path, str, str], files: Path) -> None:
-    call = ("reproduce", "groups", "--coat", files / "coat", *ROWS, *SMOKE, *folders(made[0]), "--json")
+    call = ("reproduce", "groups", "--data", f"coat={files / 'coat'}", *ROWS, *SMOKE, *folders(made[0]), "--json")
     done = dpaa_ok(*call)
     assert "0 trained, 6 results taken from" in done.err
     assert [table["table"] for table in json.loads(done.out)["groups"]] == ["coat-drop", "coat-mask", "coat-keep"]
@@ -79,7 +79,7 @@ def test_a_training_that_diverges_is_reported_and_the_others_continue(
 ) -> None:
     fast = {"embedding_size": 4, "layers": 1, "epochs": 2, "learning_rate": 1e30}
     monkeypatch.setitem(BUDGETS, "smoke", BUDGETS["smoke"].model_copy(update={"hyperparameters": fast}))
-    call = ("reproduce", "severity", "--kuairec", files / "kuairec", "--method", "lightgcn", "--severity", 0,
+    call = ("reproduce", "severity", "--data", f"kuairec={files / 'kuairec'}", "--method", "lightgcn", "--severity", 0,
             *SMOKE, *folders(tmp_path))  # fmt: skip
     assert "the loss became" in dpaa_ok(*call).err
     rows = {row["row"]: row["mean"] for row in cells(tmp_path, "severity") if row["table"] == "recall@20"}

@@ -123,7 +123,7 @@ def test_every_row_can_be_configured() -> None:
 def test_a_run_with_the_authors_hyperparameters(small_world: Dataset, tmp_path: Path) -> None:
     small_world.write(tmp_path / "data")
     short = [word for name, value in SMALL.items() for word in ("--set", f"{name}={value}")]
-    dpaa_ok("train", tmp_path / "data", "--preset", "lightgcn-sl@gowalla", *short, "--out", tmp_path / "run")
+    dpaa_ok("train", tmp_path / "data", "--method", "lightgcn-sl@gowalla", *short, "--out", tmp_path / "run")
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["method"], config["temperature"], config["epochs"]) == ("ssm", 0.12, 4)
 
@@ -131,7 +131,7 @@ def test_a_run_with_the_authors_hyperparameters(small_world: Dataset, tmp_path: 
 def test_mistakes(tmp_path: Path, benchmarks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for call, sentence in (
-        (("--benchmarks", tmp_path), "has none of gowalla"),
+        (("--data", f"benchmarks={tmp_path}"), "has none of gowalla"),
         (("--method", "nothing"), "no row of the table has nothing"),
     ):
         refused = run_dpaa("reproduce", "field", *call)

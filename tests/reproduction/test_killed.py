@@ -50,7 +50,7 @@ def children(parent: int) -> list[int]:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_killed_it_loses_only_what_was_in_flight(files: Path, tmp_path: Path) -> None:
     def call(folder: Path, jobs: int) -> list[str]:
-        words = ["reproduce", "severity", *SMOKE, "--kuairec", files / "kuairec", "--method", "lightgcn",
+        words = ["reproduce", "severity", *SMOKE, "--data", f"kuairec={files / 'kuairec'}", "--method", "lightgcn",
                  "--severity", 0, "--seeds", SEEDS, "--jobs", jobs, *folders(folder)]  # fmt: skip
         return [str(word) for word in words]
 
@@ -68,4 +68,4 @@ def test_killed_it_loses_only_what_was_in_flight(files: Path, tmp_path: Path) ->
     assert f"\n{left} trained" in dpaa_ok(*call(tmp_path, 1)).err
     dpaa_ok(*call(tmp_path / "straight", 1))
     assert finished() == finished(tmp_path / "straight"), "as if never interrupted"
-    assert not list((tmp_path / "work").glob("*/lightgcn-*"))
+    assert not list((tmp_path / ".dpaa-work").glob("*/lightgcn-*"))

@@ -47,7 +47,7 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     files: Path, tmp_path: Path, studies: list[dict[str, Any]]
 ) -> None:
     rows = ("--method", "lightgcn", "--method", "dpaa")
-    call = ("reproduce", "severity", "--budget", "standard", "--kuairec", files / "kuairec", *rows,
+    call = ("reproduce", "severity", "--budget", "standard", "--data", f"kuairec={files / 'kuairec'}", *rows,
             "--severity", 1, "--severity", 8, "--seeds", 1, *folders(tmp_path))  # fmt: skip
     dpaa_ok(*call)
     assert {(one["data"], one["method"]) for one in studies} == {
@@ -63,7 +63,7 @@ def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
     assert rates["lightgcn", "s=1"] == rates["dpaa", "s=1"] == 1e-2
     assert rates["lightgcn", "s=8"] == rates["dpaa", "s=8"] == 1e-4
     # The pre-trained model has the hyperparameters that were not searched, as in the trials.
-    plain = (tmp_path / "work").glob("*/pretrained-*/config.json")
+    plain = (tmp_path / ".dpaa-work").glob("*/pretrained-*/config.json")
     assert {json.loads(file.read_text())["learning_rate"] for file in plain} == {1e-3}
     choices = [json.loads(file.read_text()) for file in (tmp_path / "results" / "tuned").iterdir()]
     assert all(len(one["tried"]) == one["trials"] == 2 for one in choices)

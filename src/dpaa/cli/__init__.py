@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +12,7 @@ from typer import Option
 
 import dpaa
 from dpaa._text import shortened
+from dpaa.cli._help import Command, Group, unwrapped
 from dpaa.cli.console import abandon_stream, err, open_closed_streams
 from dpaa.cli.data import app as data_app
 from dpaa.cli.interrupts import recorded_interrupts
@@ -20,12 +20,6 @@ from dpaa.errors import InputError, reason
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong call (unknown option, missing argument …); its own name for it is private."""
-
-
-def _unwrapped(text: str) -> str:
-    """A help text without line ends inside its paragraphs, which typer would keep; examples (after `\\b`) stay."""
-    parts = cleandoc(text).split("\n\n")
-    return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in parts)
 
 
 def _in_one_sentence(error: Any) -> str:
@@ -48,18 +42,26 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (
-    *("demo", "audit", "train", "evaluate", "recommend", "similar", "export", "rerank", "debias", "backtest"),
-    *("compare", "simulate", "plan", "tune", "benchmark", "trace", "report", "serve", "methods", "reproduce"),
-)
+COMMANDS = {
+    "Start here": ("audit", "debias", "evaluate", "recommend", "report"),
+    "Data and models": ("train", "tune", "methods"),
+    "Lists": ("rerank", "similar", "export", "serve"),
+    "Compare and explain": ("compare", "backtest", "simulate", "plan", "benchmark", "trace"),
+    "See it work": ("demo", "reproduce"),
+}
+"""Panel of the help → commands; `data`, a group, joins the second."""
 _HOME = {"similar": "recommend", "benchmark": "tune"}
 """A command is the function of its name, in the module of that name but for these."""
-for _command in COMMANDS:
-    app.command()(getattr(import_module(f"dpaa.cli.{_HOME.get(_command, _command)}"), _command))
-app.add_typer(data_app, name="data", help="Make a prepared dataset from a source, or describe one.")
+for _panel, _commands in COMMANDS.items():
+    for _command in _commands:
+        _module = import_module(f"dpaa.cli.{_HOME.get(_command, _command)}")
+        app.command(rich_help_panel=_panel)(getattr(_module, _command))
+_about = "Make a prepared dataset from a log or a published source, or describe one."
+app.add_typer(data_app, name="data", help=_about, cls=Group, rich_help_panel="Data and models")
 for _group in (app, data_app):
     for _info in _group.registered_commands:
-        _info.help = _unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
+        _info.cls = Command
+        _info.help = unwrapped(_info.help or getattr(_info.callback, "__doc__", None) or "")
 
 
 def _show_version(wanted: bool) -> None:
@@ -68,14 +70,23 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(cls=Group)
 def root(
     _version: Annotated[bool, Option("--version", callback=_show_version, is_eager=True, help="Show version.")] = False,
     plugin: Annotated[list[str] | None, Option(metavar="MODULE:CLASS", help="Add a method or re-ranker.")] = None,
 ) -> None:
-    """Find, measure and remove popularity bias in graph recommenders.
+    """Find, measure and remove popularity bias in recommenders.
 
-    Start with dpaa demo; with a log of your own: dpaa data, train, evaluate, recommend.
+    To see it work: dpaa demo.  With a log of your own:
+
+    \b
+    Example:
+      dpaa audit clicks.csv
+      dpaa data log clicks.csv --out data/clicks
+      dpaa debias data/clicks --keep-accuracy 0.98 --out debiased
+      dpaa evaluate debiased/run
+      dpaa recommend debiased/run --out recs.csv
+      dpaa report debiased data/clicks --out report.html
     """
     for location in plugin or ():
         from dpaa.methods import METHODS

@@ -23,15 +23,14 @@ def backtest(
     every: Annotated[str, Option(metavar="month|week|DAYS", help="Length of a period.")] = "month",
     start: Annotated[datetime | None, Option(formats=["%Y-%m-%d"], help="No origin before it.")] = None,
     valid: Annotated[float, Option(help="Share of the pairs before an origin for validation.")] = 0.1,
-    min_user: Annotated[int, Option(min=1, help="Learn from no user with fewer pairs before the origin.")] = 1,
-    min_item: Annotated[int, Option(min=1, help="The same for items.")] = 1,
+    min_pairs: options.MinPairs = "1",
     keep_accuracy: Annotated[float, Option(help="Share of the baseline's accuracy that is promised.")] = 0.98,
     goals: Annotated[list[str] | None, Option("--goal", help="As in `dpaa debias`; repeatable.")] = None,
     exposure: options.Exposure = "unknown",
     methods: Annotated[str | None, Option(help="What to train, such as ease,item-knn; default: a few.")] = None,
     rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
     k: options.K = 20,
-    budget: Annotated[float | None, Option(help="Minutes for the trainings of each origin.")] = None,
+    max_minutes: Annotated[float | None, Option(help="Minutes for the trainings of each origin.")] = None,
     confidence: Annotated[float, Option(help="One-sided, of promises and of bounds.")] = 0.95,
     seed: options.Seed = 0,
     overwrite: Annotated[bool, Option("--overwrite", help="Do again what is of another log or other options.")] = False,
@@ -46,15 +45,16 @@ def backtest(
     \b
     Example:
       dpaa backtest clicks.csv --every month --methods ease,item-knn --out backtest
-      dpaa backtest orders/*.csv --every 14 --start 2024-03-01 --keep-accuracy 0.95 --drop-invalid --out backtest
+      dpaa backtest orders/*.csv --every 14 --start 2024-03-01 --keep-accuracy 0.95 --invalid drop --out backtest
     """
     from dpaa.data.inputs import open_log
     from dpaa.debiasing import backtest as run
 
     source.check(overwrite)
     how: dict[str, Any] = {"every": every, "start": start, "valid": valid, "items": source.items} | source.rows
+    min_user, min_item = options.parse_min_pairs(min_pairs)
     how |= {"columns": source.names, "min_user_interactions": min_user, "min_item_interactions": min_item}
-    how |= {"keep_accuracy": keep_accuracy, "rerank": rerank, "k": k, "seed": seed, "budget": budget}
+    how |= {"keep_accuracy": keep_accuracy, "rerank": rerank, "k": k, "seed": seed, "budget": max_minutes}
     how |= {"exposure": exposure}
     how |= {"methods": options.split_names(methods) if methods else None, "goals": goals or ("niche-recall",)}
     how |= {"confidence": confidence, "overwrite": overwrite, "say": err.print}

@@ -22,9 +22,8 @@ MOVED = ("training_count", "baseline", "value")
 
 
 def compare(
-    paths: Annotated[list[Path], Argument(help="Runs or recommendation files (user_id, item_id, rank or score).")],
+    paths: Annotated[list[Path], Argument(help="Runs or recommendation files; the first is the baseline.")],
     dataset: options.DatasetOption = None,
-    baseline: Annotated[str | None, Option(help="The baseline, by name or path; default: the first.")] = None,
     metric: options.Metrics = None,
     k: options.K = 20,
     overlap: options.Overlap = "drop",
@@ -57,7 +56,7 @@ def compare(
     checks = parse_checks(fail_if)
     how: Any = {"k": k, "overlap": overlap, "group_by": group_by}
     evaluator, entries = read_entries(paths, dataset, **how)
-    result = compare_entries(evaluator, entries, baseline=baseline, metrics=metric or (), margin=margin)
+    result = compare_entries(evaluator, entries, metrics=metric or (), margin=margin)
     if out_file is not None:
         write_table(result, out_file)
     checked = []
@@ -90,7 +89,7 @@ def _print_comparison(result: Comparison) -> None:
             change = cells("+.1%", one.relative)[0]
             interval = "-" if one.interval is None else " to ".join(number(end, "+") for end in one.interval)
             rows.append([one.metric, number(one.delta, "+"), change, interval, *cells(".4f", one.p_holm), one.verdict])
-        header = ["", "difference", "relative", f"{result.confidence:.0%} interval", "p corrected", "verdict"]
+        header = ["", "change", "relative", f"{result.confidence:.0%} interval", "p (Holm)", "verdict"]
         print_table(f"{harm['entry']} against {result.baseline}", header, rows)
         difference = next((one.verdict for one in deltas if one.metric == harm["metric"]), "not tested")
         sentence = harm_in_words(harm["entry"], result.baseline, harm["margin"], harm["verdict"], difference)

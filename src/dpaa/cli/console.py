@@ -12,9 +12,10 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,8 +23,12 @@ from rich.text import Text
 from dpaa._text import json_text, on_one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+_PIECES = re.compile(r"(?<= )|(?<=/)|(?<=\w)(?=@)")
+"""Where a header may be broken."""
+LABEL = 34
+"""Columns of a terminal that the first column of a table may take without wrapping."""
 WIDE = 200
 """Columns where there is no terminal: a file or a pipe need not be cut."""
 
@@ -34,20 +39,37 @@ class _Screen:
     def __init__(self, stderr: bool = False) -> None:
         self.console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
-    def print(self, *pieces: str | tuple[str, str]) -> None:
+    def print(self, *pieces: str | tuple[str, str], wrap: bool = True) -> None:
         """Print a line, or several where the text has line ends.
 
         Parameters
         ----------
         pieces : texts, or pairs of a text and its style
+        wrap : whether lines end between words in a terminal; words that are longer, such as paths, stay whole
         """
         styled = ((piece, "") if isinstance(piece, str) else piece for piece in pieces)
+        line = Text.assemble(*((printable(text), style) for text, style in styled))
         try:
-            self.console.print(Text.assemble(*((printable(text), style) for text, style in styled)))
+            for one in _at_words(line, self.console.width) if wrap and self.console.is_terminal else [line]:
+                self.console.print(one)
         except OSError:
             if not self.console.stderr:
                 raise
             abandon_stream(sys.stderr)  # what stderr does not take is not worth a training
+
+
+def _at_words(text: Text, width: int) -> Iterator[Text]:
+    """Break lines between words; rich would break a path that is longer than the terminal is wide, too."""
+    for line in text.split("\n", allow_blank=True):
+        column, breaks = 0, []
+        for word in re.finditer(r"\s*\S+\s*", line.plain):
+            if column and column + cell_len(word[0].rstrip()) > width:
+                breaks.append(word.start())
+                column = 0
+            column += cell_len(word[0])
+        for piece in line.divide(breaks):
+            piece.rstrip()
+            yield piece
 
 
 out = _Screen()
@@ -56,7 +78,7 @@ err = _Screen(stderr=True)
 
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object, in letters that the stream's encoding has; what has no value is null."""
-    out.print(json_text(content, ascii_only=not out.console.encoding.startswith("utf")))
+    out.print(json_text(content, ascii_only=not out.console.encoding.startswith("utf")), wrap=False)
 
 
 def print_notes(notes: Iterable[str]) -> None:
@@ -83,9 +105,10 @@ def short(value: object) -> object:
 def print_table(
     title: str, header: Sequence[str], rows: Iterable[Sequence[object]], text: bool = False, multiline: bool = False
 ) -> None:
-    """Print a table; nothing of it is cut where there is no terminal.
+    """Print a table; no number of it is cut, and no word broken.
 
-    In a terminal a header takes a line for each word, so that columns are as narrow as their numbers.
+    Headers wrap where columns are narrow.  Columns that do not fit beside the others stand in a table below, with the
+    first column again.
 
     Parameters
     ----------
@@ -94,15 +117,63 @@ def print_table(
     text : whether all columns hold text, which is left-aligned and wraps as the first column does
     multiline : whether line ends in cells begin a line; else they are escaped
     """
-    table = Table(title=Text(on_one_line(title), "bold"), title_justify="left", box=box.SIMPLE_HEAD)
     terminal = out.console.is_terminal
-    for index, name in enumerate(map(on_one_line, header)):
-        shown = Text(re.sub(r" |(?<=/)|(?=@)", "\n", name) if terminal else name, "bold")
-        wraps = text or not index or name == "title"
-        table.add_column(shown, "left" if text or not index else "right", no_wrap=not wraps, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text((printable if multiline else on_one_line)(str(cell))) for cell in row))
-    (out.console if terminal else Console(width=WIDE, markup=False, emoji=False, highlight=False)).print(table)
+    console = out.console if terminal else Console(width=WIDE, markup=False, emoji=False, highlight=False)
+    heads = [[piece for piece in _PIECES.split(on_one_line(name)) if piece] if terminal else [name] for name in header]
+    lines = [[(printable if multiline else on_one_line)(str(cell)) for cell in row] for row in rows]
+    wraps = [text or not index or name == "title" for index, name in enumerate(header)]
+    columns = [[line[index] for line in lines] for index in range(len(header))]
+    natural = [_longest(["".join(head), *cells], "\n") for head, cells in zip(heads, columns, strict=True)]
+    least = [_longest(cells, None if wrap else "\n") for cells, wrap in zip(columns, wraps, strict=True)]
+    least = [max(wide, _longest(head, None)) for head, wide in zip(heads, least, strict=True)]
+    words = min(least[0], console.width // 2)
+    least[0] = min(max(words, min(natural[0], LABEL)), console.width // 2)
+    parts = _side_by_side(least, console.width)
+    if len(fewer := _side_by_side([words, *least[1:]], console.width)) < len(parts):
+        parts, least[0] = fewer, words
+    out.print((on_one_line(title), "bold"))
+    for part in parts:
+        wide = [min(least[index], console.width - least[0] - 4) if index else least[0] for index in part]
+        for _ in range(console.width - _table_width(wide)):  # what is left goes to the columns that wrap most
+            share = [natural[index] / wide[place] for place, index in enumerate(part)]
+            wide[share.index(max(share))] += max(share) > 1
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for index, width in zip(part, wide, strict=True):
+            justify: Literal["left", "right"] = "left" if wraps[index] else "right"
+            head = Text(_fitted(heads[index], width), "bold")
+            table.add_column(head, justify=justify, no_wrap=not wraps[index], overflow="fold", width=width)
+        for line in lines:
+            table.add_row(*(Text(line[index]) for index in part))
+        console.print(table, soft_wrap=False)
+
+
+def _fitted(pieces: Sequence[str], width: int) -> str:
+    """A header in as many lines as it needs."""
+    lines = [""]
+    for piece in pieces:
+        if cell_len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _side_by_side(least: Sequence[int], width: int) -> list[list[int]]:
+    """Which columns stand beside the first one, table below table, given the least width of each."""
+    parts = [[0]]
+    for index in range(1, len(least)):
+        if len(parts[-1]) > 1 and _table_width([least[one] for one in (*parts[-1], index)]) > width:
+            parts.append([0])
+        parts[-1].append(index)
+    return parts
+
+
+def _longest(cells: Sequence[str], separator: str | None) -> int:
+    """Columns of a terminal that the longest line takes, or the longest word."""
+    return max((cell_len(piece) for cell in cells for piece in cell.split(separator)), default=0)
+
+
+def _table_width(columns: Sequence[int]) -> int:
+    return sum(columns) + 2 * len(columns)
 
 
 def print_records(title: str, columns: Mapping[str, str], records: Iterable[Mapping[str, Any]]) -> None:

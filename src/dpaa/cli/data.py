@@ -17,11 +17,13 @@ from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.data.dataset import Dataset, Written
+    from dpaa.data.splits import SplitRule
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
 )
 
+Seed = Annotated[int, Option(min=0, help="Random seed.", rich_help_panel="Split")]
 Out = Annotated[Path, Option("--out", help="Folder of the dataset to write.")]
 PUBLISHED = {
     "coat": "Coat Shopping: self-selected ratings (train.ascii), random exposure (test.ascii); positives: rating >= 3.",
@@ -29,6 +31,8 @@ PUBLISHED = {
     "kuairec": "KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio > 2.",
 }
 """As in `dpaa.data.sources.published`."""
+SPLIT = "Split"
+"""A panel of the help."""
 SPLITS = "random, random-global, temporal, leave-last, user-folds, cold-users, cold-items or time-windows"
 
 
@@ -36,15 +40,22 @@ SPLITS = "random, random-global, temporal, leave-last, user-folds, cold-users, c
 class _SplitOptions:
     """How a log is split."""
 
-    split: Annotated[str, Option(help=f"Rule: {SPLITS}.")] = "random"
-    valid: Annotated[float, Option(help="Share for validation.")] = 0.1
-    test: Annotated[float, Option(help="Share for the test.")] = 0.2
-    last_k: Annotated[int, Option(help="leave-last: pairs per user for the test, and for validation.")] = 1
-    parts: Annotated[int, Option(help="user-folds, time-windows: how many; written to OUT/part-1 …")] = 5
-    support: Annotated[int, Option(help="cold-users, cold-items: pairs of each that stay in training.")] = 5
-    min_user: Annotated[int, Option(min=1, help="Drop users with fewer pairs.")] = 1
-    min_item: Annotated[int, Option(min=1, help="Drop items with fewer pairs.")] = 1
-    seed: options.Seed = 0
+    split: Annotated[str, Option(metavar="RULE[,NAME=N]", help=f"{SPLITS}.", rich_help_panel=SPLIT)] = "random"
+    valid: Annotated[float, Option(help="Share for validation.", rich_help_panel=SPLIT)] = 0.1
+    test: Annotated[float, Option(help="Share for the test.", rich_help_panel=SPLIT)] = 0.2
+    min_pairs: options.MinPairs = "1"
+    seed: Seed = 0
+
+    @property
+    def rule(self) -> SplitRule:
+        """The rule with its parameters."""
+        from dpaa.data.splits import SplitRule
+
+        kind, given = options.parse_named(self.split, "split", ("last_k", "parts", "support"))
+        if wrong := [value for value in given.values() if not value.isdecimal()]:
+            raise InputError(f"--split takes whole numbers, got {wrong[0]!r}; write for example user-folds,parts=5")
+        values = {name: int(value) for name, value in given.items()}
+        return SplitRule(kind, self.valid, self.test, **values)
 
 
 @app.command()
@@ -63,23 +74,26 @@ def log(
 
     A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
     no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
-    given.  Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or
-    for each user (leave-last), into folds of users, users or items with few training pairs, or windows of time.
+    given.
+
+    Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or for
+    each user (leave-last, last_k=1 each), into folds of users (user-folds, parts=5), users or items with few training
+    pairs (cold-users, cold-items, support=5), or windows of time (time-windows, parts=5); several parts are written to
+    OUT/part-1 …
 
     \b
     Example:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
-      dpaa data log clicks.csv --split user-folds --parts 5 --out data/folds
-      dpaa data log logs/2024-*.jsonl --drop-invalid --invalid-out invalid.csv --out data/clicks
+      dpaa data log clicks.csv --split user-folds,parts=5 --out data/folds
+      dpaa data log logs/2024-*.jsonl --invalid invalid.csv --out data/clicks
       dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
       dpaa data log clicks/ --memory 2 --out data/clicks
       psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
     """
     from dpaa.data.dataset import write_log
     from dpaa.data.inputs import name_of, open_log, open_table
-    from dpaa.data.splits import SplitRule
 
     source.check(overwrite)
     if append is not None:
@@ -90,7 +104,7 @@ def log(
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
-    rules = SplitRule(how.split, how.valid, how.test, how.last_k, how.parts, support=how.support).each()
+    rules, (min_user, min_item) = how.rule.each(), options.parse_min_pairs(how.min_pairs)
     recipe: dict[str, Any] = {"columns": source.names, "seed": how.seed, "engine": engine, **source.rows}
     written = write_log(
         open_log(files, source.file_format, source.form),
@@ -98,8 +112,8 @@ def log(
         name_of(files),
         items=None if source.items is None else open_table(source.items),
         memory=None if memory is None else int(memory * 1e9),
-        min_user_interactions=how.min_user,
-        min_item_interactions=how.min_item,
+        min_user_interactions=min_user,
+        min_item_interactions=min_item,
         **recipe,
     )
     for folder, one in written.items():
@@ -120,7 +134,7 @@ def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite:
     with locked(lock_of(resolve_path(dataset)), wait=True):
         items = None if how.items is None else open_table(how.items)
         table = open_log(files, how.file_format, how.form)
-        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=how.drop_invalid)
+        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=how.rows["drop_invalid"])
         _write(made, out_folder or dataset, overwrite or out_folder is None)
     how.write_invalid(made.invalid)
 
@@ -163,7 +177,7 @@ def splits(
     items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
     recipe: dict[str, Any] = {"columns": how.names, "fmt": how.file_format, "form": how.form, **how.rows}
     made = from_files(train, valid, test, candidates, name=resolve_path(out_folder).name, **recipe)
-    _write(made if items is None else made.with_items(items, how.item_column), out_folder, overwrite)
+    _write(made if items is None else made.with_items(items, how.names.item), out_folder, overwrite)
     how.write_invalid(made.invalid)
 
 
@@ -173,13 +187,12 @@ def _published(name: str) -> Callable[..., None]:
     def command(
         folder: Annotated[Path, Argument(help="Folder of the official files.")],
         out_folder: Out,
-        seed: options.Seed = 0,
-        check: Annotated[bool, Option(help="Whether the counts must be the published ones.")] = True,
+        seed: Seed = 0,
         overwrite: options.Overwrite = False,
     ) -> None:
         from dpaa.data.sources.published import published
 
-        _make(lambda: published(name, folder, seed=seed, check=check), out_folder, overwrite)
+        _make(lambda: published(name, folder, seed=seed), out_folder, overwrite)
 
     return command
 
@@ -195,7 +208,7 @@ def demo(
     users: Annotated[int, Option(help="Number of users.")] = 2000,
     items: Annotated[int, Option(help="Number of items.")] = 1500,
     severity: Annotated[float, Option(help="How much the log favours promoted items; 0 = all alike.")] = 1.0,
-    seed: options.Seed = 0,
+    seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A simulated world: a biased log for training, random exposure for validation and test.
@@ -233,7 +246,7 @@ def severity(
     out_folder: Out,
     severities: Annotated[list[float], Option("--severity", metavar="S", help="From 0 (no bias) up; repeatable.")],
     how: options.ColumnOptions,
-    seed: options.Seed = 0,
+    seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Datasets of known bias from a log in which exposure was (nearly) complete.
@@ -263,7 +276,7 @@ def randomised(
     dataset: options.DatasetArgument,
     out_folder: Out,
     share: Annotated[float, Option(help="Share of the validation pairs that becomes the sample.")] = 0.5,
-    seed: options.Seed = 0,
+    seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset that carries a sample of randomised exposure for training, taken from its unbiased validation.

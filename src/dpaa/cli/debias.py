@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 def debias(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Folder for the models, the frontier and the chosen run.")],
-    goals: Annotated[list[str] | None, Option("--goal", help="Default: niche-recall; repeatable.")] = None,
+    goals: Annotated[
+        list[str] | None,
+        Option("--goal", help="What to improve; repeatable; default: niche-recall."),
+    ] = None,
     keep_accuracy: Annotated[float | None, Option(help="Share of the baseline's accuracy to keep: 0.98.")] = None,
-    targets: Annotated[list[str] | None, Option("--target", help='Such as "coverage>=0.8"; repeatable.')] = None,
+    targets: Annotated[list[str] | None, Option("--target", help='To reach: "coverage>=0.8"; repeatable.')] = None,
     base: Annotated[Path | None, Option(help="Run, lists or .npz in production; default: the most accurate.")] = None,
     methods: Annotated[str | None, Option(help="What to train, such as ease,dpaa; default: a few.")] = None,
     runs: Annotated[
@@ -35,7 +38,7 @@ def debias(
     exposure: options.Exposure = "unknown",
     rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
     k: options.K = 20,
-    budget: Annotated[float | None, Option(help="Minutes after which the best result so far is taken.")] = None,
+    max_minutes: Annotated[float | None, Option(help="Minutes after which the best result so far is taken.")] = None,
     confidence: Annotated[float, Option(help="With which --keep-accuracy must be confirmed.")] = 0.95,
     assignments: options.Assignments = None,
     seed: options.Seed = 0,
@@ -56,7 +59,7 @@ def debias(
       dpaa debias data/coat --keep-accuracy 0.98 --out debiased
       dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out debiased
       dpaa debias data/shop --base recs.parquet --keep-accuracy 0.98 --out debiased
-      dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --budget 10 --out debiased
+      dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --max-minutes 10 --out debiased
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
@@ -71,7 +74,14 @@ def debias(
         "base": base,
     }
     how |= {"goals": goals or ("niche-recall",), "keep_accuracy": keep_accuracy, "targets": targets or ()}
-    how |= {"exposure": exposure, "rerank": rerank, "k": k, "budget": budget, "confidence": confidence, "seed": seed}
+    how |= {
+        "exposure": exposure,
+        "rerank": rerank,
+        "k": k,
+        "budget": max_minutes,
+        "confidence": confidence,
+        "seed": seed,
+    }
     with resumable(out_folder) as signals:
 
         @contextmanager

@@ -30,7 +30,6 @@ With your own log:
 def demo(
     out_folder: Annotated[Path, Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
     seed: options.Seed = 0,
-    severity: Annotated[float, Option(min=0, help="How strongly the logging policy favours popular items.")] = 1.0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A log's bias, what a recommender makes of it, and the best trade-off, on a simulated world.
@@ -56,7 +55,7 @@ def demo(
         raise InputError(f"{out_folder} already exists; pass --overwrite or choose another folder with --out")
     runs, trade, comparison = out_folder / "runs", out_folder / "trade", out_folder / "comparison.json"
     err.print("simulating a world: people with tastes, items with appeal, a log that shows popular items more")
-    simulate(severity=severity, seed=seed).write(out_folder / "data", overwrite=overwrite)
+    simulate(seed=seed).write(out_folder / "data", overwrite=overwrite)
     data = read_dataset(out_folder / "data")
     out.print("\n1. The log (simulated, so that the truth is known)")
     for sentence in audit(data).in_words()[:4]:

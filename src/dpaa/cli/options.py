@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
@@ -45,12 +45,25 @@ Exposure = Annotated[
 ]
 Metrics = Annotated[list[str] | None, Option("--metric", help="Metric, such as ndcg or recall/niche; repeatable.")]
 FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if "ndcg@20 < 0.98 * RUN", say; repeatable.')]
-FigureFolder = Annotated[Path | None, Option("--figures", metavar="DIR", help="Folder to write every figure to.")]
-FigureFormat = Annotated[str, Option(metavar="png|svg", help="Format of those figures.")]
+FigureFolder = Annotated[
+    Path | None, Option("--figures", metavar="DIR", help="Folder to write every figure to, as SVG and PNG.")
+]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace what exists there.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
-UserColumn = Annotated[str | None, Option(help="Column of the user ids; default: auto-detected.")]
-ItemColumn = Annotated[str | None, Option(help="Column of the item ids; default: auto-detected.")]
+Columns = Annotated[
+    str | None,
+    Option(
+        metavar="ROLE=NAME,…",
+        help="What is what: user=, item=, rating=, timestamp=; without a header line: NAME,NAME…; default: detected.",
+    ),
+]
+MinPairs = Annotated[
+    str,
+    Option(metavar="N|user=N,item=N", help="Leave out users and items with fewer pairs."),
+]
+FORMATS = "csv, tsv, inter, jsonl, parquet or list"
+FORM = ("separator", "encoding")
+ROLES = ("user", "item", "rating", "timestamp")
 TABLES = (".csv", ".tsv", ".parquet", ".inter", ".jsonl")
 LARGEST = 200_000_000
 """Bytes of a file of ids."""
@@ -60,18 +73,15 @@ LARGEST = 200_000_000
 class ColumnOptions:
     """Which column of a table is what."""
 
-    user_column: UserColumn = None
-    item_column: ItemColumn = None
-    rating_column: Annotated[str | None, Option(help="Column of the ratings; default: auto-detected.")] = None
-    timestamp_column: Annotated[str | None, Option(help="Column of the times; default: auto-detected.")] = None
-    positive: Annotated[str | None, Option(help="Rows that count, such as rating>=3; default: all.")] = None
+    columns: Columns = None
+    positive: Annotated[
+        str | None, Option(metavar="RULE", help="Rows that count, such as rating>=3; default: all.")
+    ] = None
 
     @property
     def names(self) -> ColumnNames:
         """What the columns are called."""
-        from dpaa.data.log import ColumnNames
-
-        return ColumnNames(self.user_column, self.item_column, self.rating_column, self.timestamp_column)
+        return parse_columns(self.columns)[0]
 
 
 @dataclass(frozen=True)
@@ -79,39 +89,60 @@ class LogOptions(ColumnOptions):
     """How the files of a log are read, and what becomes of their rows."""
 
     keep_duplicates: Annotated[bool, Option("--keep-duplicates", help="Count how often a pair occurs.")] = False
-    drop_invalid: Annotated[bool, Option("--drop-invalid", help="Leave out rows with faults, and count them.")] = False
-    invalid_out: Annotated[Path | None, Option(metavar="FILE", help="Write the rows of --drop-invalid there.")] = None
-    items: Annotated[Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …")] = None
-    file_format: Annotated[str | None, Option("--format", help="csv, tsv, inter, jsonl, parquet or list.")] = None
-    separator: Annotated[str | None, Option(help="Between fields, such as ; or tab; default: auto-detected.")] = None
-    columns: Annotated[str | None, Option(help="NAME,NAME… of a text file without a header line.")] = None
-    encoding: Annotated[str, Option(metavar="utf-8|utf-16|latin-1", help="Of text files.")] = "utf-8"
+    invalid: Annotated[
+        str | None, Option(metavar="drop|FILE", help="Leave out rows with faults, or move them to FILE.")
+    ] = None
+    items: Annotated[
+        Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …", rich_help_panel="Input")
+    ] = None
+    read_as: Annotated[
+        str | None,
+        Option("--format", metavar="FORMAT", help=f"{FORMATS}; text: also separator=X, encoding=X, after a comma."),
+    ] = None
+
+    @property
+    def names(self) -> ColumnNames:
+        """What the columns are called; None where `--columns` has those of a file without a header line."""
+        return parse_columns(self.columns, headerless=True)[0]
+
+    @property
+    def _format(self) -> tuple[str | None, dict[str, str]]:
+        text = self.read_as or ""
+        name, values = parse_named(text if "=" not in text.partition(",")[0] else f",{text}", "format", FORM)
+        return name or None, values
+
+    @property
+    def file_format(self) -> str | None:
+        """The name of the format; None = by the ending."""
+        return self._format[0]
 
     @property
     def form(self) -> TextForm:
         """How text files are read."""
         from dpaa.data.inputs import TextForm
 
-        names = None if self.columns is None else tuple(name.strip() for name in self.columns.split(","))
-        return TextForm(self.separator, names, self.encoding)
+        return TextForm(columns=parse_columns(self.columns, headerless=True)[1], **self._format[1])
 
     @property
     def rows(self) -> dict[str, Any]:
         """Which rows count."""
-        names = ("positive", "keep_duplicates", "drop_invalid")
-        return {name: getattr(self, name) for name in names}
+        drop = self.invalid is not None
+        return {"positive": self.positive, "keep_duplicates": self.keep_duplicates, "drop_invalid": drop}
+
+    @property
+    def invalid_out(self) -> Path | None:
+        """Where rows with faults go."""
+        return None if self.invalid in (None, "drop") else Path(str(self.invalid))
 
     def check(self, overwrite: bool) -> None:
         """Refuse, before any work, a file of invalid rows that could not be written."""
         if self.invalid_out is not None:
             from dpaa.runs.stream import check_target
 
-            if not self.drop_invalid:
-                raise InputError("--invalid-out takes the rows that --drop-invalid leaves out; add it")
             check_target(self.invalid_out, overwrite)
 
     def write_invalid(self, invalid: pl.DataFrame | None) -> None:
-        """Write the rows that were left out to `--invalid-out`."""
+        """Write the rows that were left out to the file of `--invalid`."""
         if self.invalid_out is not None and invalid is None:
             err.print(f"no row is invalid; {self.invalid_out} was not written")
         elif self.invalid_out is not None and invalid is not None:
@@ -187,6 +218,69 @@ def read_hyperparameters(
             raise InputError(f"--set takes NAME=VALUE, got {assignment!r}; write for example --set layers=2")
         values[name.strip()] = value.strip()
     return values | ({} if seed is None else {"seed": seed})
+
+
+def parse_columns(text: str | None, headerless: bool = False) -> tuple[ColumnNames, tuple[str, ...] | None]:
+    """Read `--columns`.
+
+    Parameters
+    ----------
+    text : `user=NAME,item=NAME,…`, or the names of all columns in their order
+    headerless : whether the latter is meaningful
+
+    Returns
+    -------
+    names by role, and names of all columns of a file without a header line
+    """
+    from dpaa.data.log import ColumnNames
+
+    if text is None:
+        return ColumnNames(), None
+    if headerless and "=" not in text:
+        return ColumnNames(), tuple(name.strip() for name in text.split(","))
+    return ColumnNames(**parse_named(f",{text}", "columns", ROLES)[1]), None
+
+
+def parse_named(text: str, option: str, known: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """Read `NAME,PARAMETER=VALUE,…`.
+
+    Parameters
+    ----------
+    text : of the option
+    option : its name
+    known : the parameters that there are
+
+    Returns
+    -------
+    the name, and the parameters that are given
+    """
+    name, *words = (word.strip() for word in text.split(","))
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or not value or key not in known or key in values:
+            takes = ", ".join(f"{one}=…" for one in known)
+            raise InputError(f"--{option} cannot have {word!r}; it takes {takes}, each once, separated by commas")
+        values[key] = value
+    return name, values
+
+
+def parse_min_pairs(text: str) -> tuple[int, int]:
+    """Read `--min-pairs`: `5`, or `user=5,item=2`.
+
+    Parameters
+    ----------
+    text : of the option
+
+    Returns
+    -------
+    fewest pairs of a user, and of an item
+    """
+    values = {} if text.isdecimal() else parse_named(f",{text}", "min-pairs", ROLES[:2])[1]
+    numbers = [values.get(role, "1") if values else text for role in ROLES[:2]]
+    if not all(number.isdecimal() and int(number) for number in numbers):
+        raise InputError(f"--min-pairs takes whole numbers from 1 on, got {text!r}; write 5, or user=5,item=2")
+    return int(numbers[0]), int(numbers[1])
 
 
 def split_names(text: str) -> list[str]:

@@ -18,8 +18,9 @@ def recommend(
     out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
     users: options.Users = None,
     history: Annotated[Path | None, Option(help="File of users unseen in training and their items.")] = None,
-    user_column: options.UserColumn = None,
-    item_column: options.ItemColumn = None,
+    columns: Annotated[
+        str | None, Option(metavar="ROLE=NAME,…", help="Columns of the files: user=, item=; default: detected.")
+    ] = None,
     items: Annotated[list[str] | None, Option(help="Only these items: ID,ID or @FILE of ids; repeatable.")] = None,
     exclude: Annotated[list[str] | None, Option(help="Exclude these items: ID,ID or @FILE; repeatable.")] = None,
     exclude_pairs: Annotated[Path | None, Option(help="File of user_id and item_id to exclude.")] = None,
@@ -29,7 +30,7 @@ def recommend(
     popularity_dial: options.PopularityDial = None,
     rerank: options.Rerank = None,
     shard: Annotated[str | None, Option(metavar="I/N", help="This part of the users; --out is a folder.")] = None,
-    seen: Annotated[bool, Option("--seen", help="Allow items that the user already has in training.")] = False,
+    seen: Annotated[bool, Option("--include-seen", help="Allow items that the user has in training.")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Recommend the k best items to all or some users, in the ids of your log.
@@ -46,7 +47,6 @@ def recommend(
       dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs bought.csv --at-most genre=3 --out recs.csv
       dpaa recommend runs/lightgcn --shard 3/16 --out lists
     """
-    from dpaa.data.log import ColumnNames
     from dpaa.data.shards import OF, Shard, digest_of, join_folder
     from dpaa.runs.lists import read_limits, read_only
     from dpaa.runs.model import load
@@ -63,7 +63,7 @@ def recommend(
         "popularity_dial": popularity_dial,
         "rerank": rerank or "run",
     }
-    model, names = load(run), ColumnNames(user_column, item_column)
+    model, names = load(run), options.parse_columns(columns)[0]
     how["items"] = options.read_ids(items, model.item_ids, "item") if items else None
     how["exclude"] = options.read_ids(exclude, model.item_ids, "item") if exclude else ()
     if exclude_pairs is not None:

@@ -17,7 +17,6 @@ def report(
     out_file: Annotated[Path, Option("--out", help="The page to write, FILE.html.")],
     k: options.K = 20,
     figures: options.FigureFolder = None,
-    figure_format: options.FigureFormat = "svg",
     overwrite: options.Overwrite = False,
 ) -> None:
     """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
@@ -32,7 +31,7 @@ def report(
     check_file_target(out_file, (".html", ".htm"), "a page", overwrite=overwrite, make_folders=True)
     from dpaa.report import write_page
 
-    made = write_page(paths, out_file, k=k, figures=figures, figure_format=figure_format)
+    made = write_page(paths, out_file, k=k, figures=figures)
     print_notes(made.notes)
     out.print(f"page written to {out_file} ({out_file.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:

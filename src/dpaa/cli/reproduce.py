@@ -15,8 +15,10 @@ from dpaa.errors import InputError
 if TYPE_CHECKING:
     from dpaa.reproduction import Chapter
 
-Results = Annotated[Path, Option(help="Folder of results; what is in it is not trained again.")]
-Work = Annotated[Path, Option(help="Folder for prepared datasets and unfinished trainings.")]
+DATA = ("coat", "yahoo-r3", "kuairec", "benchmarks")
+WORK = ".dpaa-work"
+"""Prepared datasets and unfinished trainings, beside the results."""
+Results = Annotated[Path, Option(metavar="DIR", help="Folder of results; what is in it is not trained again.")]
 
 
 def reproduce(
@@ -24,17 +26,15 @@ def reproduce(
         str, Argument(metavar="datasets|overall|groups|severity|ablation|settings|all|field", help="Which.")
     ],
     budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
-    coat: Annotated[Path | None, Option(help="Coat: the official matrices, or train.txt, val.txt, test.txt.")] = None,
-    yahoo_r3: Annotated[Path | None, Option(help="Yahoo! R3: the official ratings, or a split in lists.")] = None,
-    kuairec: Annotated[Path | None, Option(help="KuaiRec: the official matrices, or a split in lists.")] = None,
-    benchmarks: Annotated[Path | None, Option(help="For field: a folder per split, of train.txt and test.txt.")] = None,
+    data: Annotated[
+        list[str] | None, Option(metavar="NAME=DIR", help=f"Where {', '.join(DATA)} are (above); repeatable.")
+    ] = None,
     method: Annotated[list[str] | None, Option("--method", help="A method instead of all; repeatable.")] = None,
     severities: Annotated[list[float] | None, Option("--severity", min=0, help="Severity; repeatable.")] = None,
     seeds: Annotated[int | None, Option(min=1, help="Random seeds per row and dataset.")] = None,
     jobs: options.Jobs = 1,
     out_folder: Annotated[Path, Option("--out", help="Folder for tables, figures and a page.")] = Path("reproduced"),
     results: Results = Path("results"),
-    work: Work = Path(".dpaa-work"),
     as_json: options.AsJson = False,
 ) -> None:
     """Tables and figures of the DPAA paper, or the field's benchmark table, ours beside the published numbers.
@@ -42,18 +42,23 @@ def reproduce(
     Every result is kept in a file of its own: after an interruption the same call resumes.  Budgets: smoke, seconds;
     quick, minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned, the paper's size, severities,
     seeds, defaults; standard, tuned with 12 trials per method; standard-2, 4 per hyperparameter, one training for
-    all, one draw of the data; paper, the paper's grids.  For severity, valid.txt and test.txt of KuaiRec suffice.
-    `field` measures standard splits (Gowalla, Yelp2018, Amazon, Adressa, Epinions) with the authors' hyperparameters.
+    all, one draw of the data; paper, the paper's grids.
+
+    coat, yahoo-r3 and kuairec are folders of the official files, or of train.txt, val.txt and test.txt; for severity,
+    valid.txt and test.txt of KuaiRec suffice.  `field` measures the standard splits in benchmarks, a folder of
+    train.txt and test.txt each (Gowalla, Yelp2018, Amazon, Adressa, Epinions), with the authors' hyperparameters.
 
     \b
     Example:
-      dpaa reproduce severity --budget quick --kuairec kuairec/ --jobs 2
-      dpaa reproduce overall --coat coat/ --method lightgcn --method dpaa --seeds 10
-      dpaa reproduce field --benchmarks benchmarks/ --method gf-cf
-      dpaa reproduce all --budget standard --coat coat/ --kuairec kuairec/ --jobs 2
+      dpaa reproduce severity --budget quick --data kuairec=kuairec/ --jobs 2
+      dpaa reproduce overall --data coat=coat/ --method lightgcn --method dpaa --seeds 10
+      dpaa reproduce field --data benchmarks=benchmarks/ --method gf-cf
+      dpaa reproduce all --budget standard --data coat=coat/ --data kuairec=kuairec/ --jobs 2
     """
     from dpaa.reproduction import BUDGETS, Plan, chapters, write_chapters
 
+    given_folders = _read_folders(data or [])
+    work, benchmarks = results.parent / WORK, given_folders.pop("benchmarks", None)
     if name == "field":
         _field(benchmarks, method or [], results, work, out_folder, as_json)
         return
@@ -61,8 +66,7 @@ def reproduce(
         raise InputError(f"there is no budget {budget!r}; use one of {', '.join(BUDGETS)}")
     if out_folder.exists() and not out_folder.is_dir():
         raise InputError(f"{out_folder} is a file; name a folder with --out DIR")
-    given_folders = {"coat": coat, "yahoo-r3": yahoo_r3, "kuairec": kuairec}
-    folders = {data: folder for data, folder in given_folders.items() if folder is not None}
+    folders = {data: given_folders[data] for data in DATA if data in given_folders}
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(BUDGETS[budget], folders, results, work, rows, seeds, levels, jobs, err.print)
     made = []
@@ -71,7 +75,7 @@ def reproduce(
             made.append(chapter)
             if not as_json:
                 _print(chapter)
-    given = [f"--{data} DIR" for data in folders]  # without the reader's own paths
+    given = [f"--data {data}=DIR" for data in folders]  # without the reader's own paths
     given += [*(f"--method {row}" for row in rows), *(f"--severity {level:g}" for level in levels)]
     given += [f"--seeds {seeds}"] if seeds else []
     how = f"Made by `{' '.join(['dpaa reproduce', name, '--budget', budget, *given])}` ({plan.budget.about})."
@@ -81,6 +85,17 @@ def reproduce(
         print_json({one.name: [{"table": t.name, "cells": t.records()} for t in one.tables] for one in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
     err.print(f"{plan.trained:,} trained, {plan.reused:,} results taken from {results}")
+
+
+def _read_folders(texts: list[str]) -> dict[str, Path]:
+    """Where each of `DATA` is."""
+    folders = {}
+    for text in texts:
+        name, _, folder = text.partition("=")
+        if name not in DATA or not folder or name in folders:
+            raise InputError(f"--data takes NAME=DIR, each of {', '.join(DATA)} once, got {text!r}")
+        folders[name] = Path(folder)
+    return folders
 
 
 def _field(
@@ -111,7 +126,7 @@ def _field(
         print_json({table.name: table.records() for table in chapter.tables})
     else:
         _print(chapter)
-    files = write_chapters([chapter], out_folder, "field", "", "Made by `dpaa reproduce field --benchmarks DIR`.")
+    files = write_chapters([chapter], out_folder, "field", "", "Made by `dpaa reproduce field --data benchmarks=DIR`.")
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
 
 

@@ -17,11 +17,11 @@ from dpaa.errors import InputError
 def rerank(
     source: Annotated[Path, Argument(metavar="RECS|RUN", help="Long recommendation lists of any system, or a run.")],
     out_file: Annotated[Path, Option("--out", help="File to write: .parquet, .csv, .tsv or .jsonl.")],
-    method: Annotated[str | None, Option(help="Re-ranker; `dpaa methods` lists them, with a NAME each.")] = None,
+    method: Annotated[
+        str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker; `dpaa methods` lists them.")
+    ] = None,
     recipe: Annotated[Path | None, Option(help="What `dpaa debias` chose, its recipe.json, instead.")] = None,
     dataset: Annotated[Path | None, Option(help="Where popularity and histories come from; a run has its own.")] = None,
-    strength: Annotated[float | None, Option(help="0 leaves lists as they are; default: the re-ranker's own.")] = None,
-    assignments: options.Assignments = None,
     k: Annotated[int | None, Option("--k", min=1, help="Length of the lists; default: the recipe's, or 20.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -29,26 +29,25 @@ def rerank(
 
     A file has user_id, item_id, score or rank, and more items than wanted: 100 to a user, say.  Scores in the new file
     are those of the old one where a re-ranker chooses among items, its own where it rescores them; the order is that of
-    the rank.  docs/reranking.md explains each re-ranker.
+    the rank.  strength=0 leaves lists as they are; docs/reranking.md explains each re-ranker.
 
     \b
     Example:
-      dpaa rerank recs.parquet --dataset data/shop --method xquad --strength 0.3 --out fairer.parquet
-      dpaa rerank runs/lightgcn --method calibrated-popularity --set depth=200 --out fairer.csv
+      dpaa rerank recs.parquet --dataset data/shop --method xquad,strength=0.3 --out fairer.parquet
+      dpaa rerank runs/lightgcn --method calibrated-popularity,depth=200 --out fairer.csv
       dpaa rerank recs.parquet --dataset data/shop --recipe debiased/recipe.json --out fairer.parquet
       dpaa evaluate --recs fairer.parquet --dataset data/shop
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.recommendations import rerank_file
-    from dpaa.ranking.reranker import make_reranker
+    from dpaa.ranking.reranker import parse_reranker
     from dpaa.runs._foreign import rerank as by_recipe
     from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
-    values = options.read_hyperparameters(assignments) | ({} if strength is None else {"strength": strength})
-    if (method is None) == (recipe is None) or (recipe and values):
-        raise InputError("name a re-ranker with --method, or a recipe with --recipe, which has its own hyperparameters")
-    reranker = None if method is None else make_reranker(method, values)
+    reranker = None if method is None else parse_reranker(method)
+    if (reranker is None) == (recipe is None):
+        raise InputError("name a re-ranker with --method, or a recipe with --recipe; one of them")
     check_target(out_file, overwrite)
     if resolve_path(out_file) == resolve_path(source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")

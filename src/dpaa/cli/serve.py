@@ -25,7 +25,7 @@ def serve(
     no_token: Annotated[bool, Option("--no-token", help="Need no token: a proxy controls access.")] = False,
     allow_origin: Annotated[list[str] | None, Option(help="Origin of web pages that may ask; repeatable.")] = None,
     allow_host: Annotated[list[str] | None, Option(help="Host name of the service; repeatable.")] = None,
-    most_waiting: Annotated[int, Option(min=1, help="Lists that may wait; more are refused with 503.")] = 256,
+    max_waiting: Annotated[int, Option(min=1, help="Lists that may wait; more are refused with 503.")] = 256,
 ) -> None:
     """Serve recommendations over HTTP, and a live page where people turn the dial.
 
@@ -57,7 +57,7 @@ def serve(
         any_host=not is_loopback(host) and not allow_host,
         workers=workers,
         threads=threads,
-        most_waiting=most_waiting,
+        most_waiting=max_waiting,
     )
     serve_run(options, listen(host, port), err.print)
 

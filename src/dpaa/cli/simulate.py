@@ -11,9 +11,10 @@ from dpaa._io import as_json as json_text
 from dpaa._io import check_file_target, write_file
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_json, print_table
+from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.simulation import Simulation
+    from dpaa.simulation import ClickModel, Simulation
 
 SHOWN = {"satisfaction": ".3f", "satisfaction_worst": ".3f", "click_rate": ".3f", "never_shown": ".1%"}
 SHOWN |= {"log_gini": ".3f", "log_items_for_80": ".1%"}
@@ -29,11 +30,9 @@ def simulate(
     k: options.K = 20,
     severity: Annotated[float, Option(min=0, help="Bias of the first log; 0 = none.")] = 1.0,
     seeds: Annotated[int, Option(min=1, help="Worlds, first logs and clicks, for the intervals.")] = 1,
-    position: Annotated[float, Option(min=0, help="Position bias η: place r is looked at with r^-η.")] = 0.0,
-    slots: Annotated[int | None, Option(min=1, help="Places that a user looks at; default: all.")] = None,
-    noise: Annotated[float, Option(min=0, max=1, help="Clicks on what a user does not like.")] = 0.0,
-    organic: Annotated[float, Option(min=0, help="Share of what users come across by themselves.")] = 0.0,
-    repeat: Annotated[bool, Option("--repeat", help="Show again what was shown without a click.")] = False,
+    clicks: Annotated[
+        str | None, Option(metavar="NAME=X,…", help="position=, slots=, noise=, organic=, repeat= (above).")
+    ] = None,
     group_by: options.GroupBy = None,
     html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained page.")] = None,
     out_file: Annotated[Path | None, Option("--out", help="File of all rounds: .csv or .json.")] = None,
@@ -46,14 +45,18 @@ def simulate(
     them; `world` is the built-in world.  Each round a policy recommends, users click, and the policy is refitted from
     its last model (refit=warm), from scratch (cold) or not (never).  debias chooses once, on the first log.
 
+    The click model: position=η, place r is looked at with r^-η (0); slots, places that a user looks at (all); noise,
+    clicks on what a user does not like (0); organic, share of what users come across by themselves (0); repeat=yes,
+    what was shown without a click is shown again (no).
+
     \b
     Example:
       dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy random
+      dpaa simulate world --policy ease --clicks position=1,slots=10
       dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias --seeds 3
       dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher --html loop.html
     """
     from dpaa.data.dataset import read_dataset
-    from dpaa.simulation import ClickModel
     from dpaa.simulation import simulate as run
 
     if out_file is not None:
@@ -63,9 +66,9 @@ def simulate(
 
         check_page(html)
     taste = source if source.partition(":")[0] == "world" else read_dataset(source)
-    clicks = ClickModel(position, slots, noise, organic, repeat)
+    model = _click_model(clicks)
     how = {"rounds": rounds, "k": k, "severity": severity, "seeds": seeds}
-    result = run(taste, policies, clicks=clicks, group_by=group_by, say=err.print, **how)  # type: ignore[arg-type]
+    result = run(taste, policies, clicks=model, group_by=group_by, say=err.print, **how)  # type: ignore[arg-type]
     if out_file is not None:
         content = result.frame.write_csv() if out_file.suffix.lower() == ".csv" else json_text(result.as_json())
         write_file(out_file, content, "free some space or choose another file with --out")
@@ -75,6 +78,22 @@ def simulate(
         print_json(result.as_json())
     else:
         print_simulation(result)
+
+
+def _click_model(text: str | None) -> ClickModel:
+    """Read `--clicks`."""
+    from dpaa.simulation import ClickModel
+
+    words = ("position", "slots", "noise", "organic", "repeat")
+    given = {} if text is None else options.parse_named(f",{text}", "clicks", words)[1]
+    try:
+        kinds = {name: int if name == "slots" else float for name in words[:-1]}
+        numbers = {name: kind(given[name]) for name, kind in kinds.items() if name in given}
+    except ValueError:
+        raise InputError(f"--clicks takes numbers, got {text!r}; write for example position=1,slots=10") from None
+    if given.get("repeat", "no") not in ("yes", "no"):
+        raise InputError(f"--clicks takes repeat=yes or repeat=no, got {given['repeat']!r}")
+    return ClickModel(**numbers, repeat=given.get("repeat") == "yes")  # type: ignore[arg-type]
 
 
 def print_simulation(result: Simulation) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 def trace(
     run: Annotated[Path, Argument(help="A finished run of a method that weights messages.")],
     figures: options.FigureFolder = None,
-    figure_format: options.FigureFormat = "png",
     as_json: options.AsJson = False,
 ) -> None:
     """Show where popularity enters: weights and contributions per layer, popularity decile and epoch.
@@ -34,9 +33,9 @@ def trace(
     from dpaa.trace import trace_run
 
     if figures is not None:
-        from dpaa.report import check_figures, save, trace_figures
+        from dpaa.report import check_figures, save_figure, trace_figures
 
-        check_figures(figures, figure_format)
+        check_figures(figures)
     traced = trace_run(run)
     if as_json:
         print_json(traced.as_json())
@@ -45,7 +44,8 @@ def trace(
     print_notes(traced.notes)
     if figures is not None:
         for name, chart in trace_figures(traced).items():
-            err.print(f"figure written to {save(chart, figures / f'{name}.{figure_format}')}")
+            save_figure(chart, figures, name)
+        err.print(f"figures written to {figures}")
 
 
 def _print_trace(trace: Trace) -> None:

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 def train(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Run folder to write.")],
-    method: Annotated[str | None, Option(help="Method; default: lightgcn, or that of the run it starts from.")] = None,
+    method: Annotated[
+        str | None,
+        Option(
+            metavar="NAME|ROW@DATA",
+            help="Method; ROW@DATA of `dpaa reproduce field` has its authors' hyperparameters; default: lightgcn.",
+        ),
+    ] = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
-    preset: Annotated[
-        str | None, Option(metavar="ROW@DATA", help="Authors' hyperparameters: LightGCN@gowalla.")
-    ] = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
     pretrained: Annotated[Path | None, Option(metavar="RUN", help="For dpaa and dap; default: LightGCN first.")] = None,
     warm_start: Annotated[Path | None, Option(metavar="RUN", help="Start from a run of earlier data.")] = None,
@@ -42,6 +45,7 @@ def train(
     \b
     Example:
       dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
+      dpaa train data/gowalla --method LightGCN@gowalla --out runs/gowalla
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
       dpaa train data/shop --final runs/tonight --out runs/live
@@ -61,17 +65,15 @@ def train(
         values = options.read_hyperparameters(assignments, config, seed)
         before = None if warm_start is None else load(warm_start)
         named = values.pop("method", method)
-        if preset is not None:
-            own, authors = field.preset(preset)
-            named, values = named or own, authors | values
+        if named is not None and "@" in named and ":" not in named:
+            named, authors = field.preset(named)
+            values = authors | values
         method, values = plan_training(out_folder, named, values, before, resume, overwrite)
         data = read_dataset(dataset)
         fitted = make_method(data, method, values)
         how |= {"resume": resume, "pretrained": pretrained, "warm_start": before}
         how |= {"rerank": parse_reranker(rerank) if rerank else None, "trials": trials_behind(config) if config else 0}
-    elif resume or any(
-        one is not None for one in (method, config, assignments, preset, seed, pretrained, warm_start, rerank)
-    ):
+    elif resume or any(one is not None for one in (method, config, assignments, seed, pretrained, warm_start, rerank)):
         raise InputError("--final takes everything from the run that it names; leave the other options out")
     else:
         fitted, data, how = final_training(final, read_dataset(dataset))

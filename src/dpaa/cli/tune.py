@@ -25,13 +25,13 @@ def tune(
     space: Annotated[str, Option(help="wide (ranges, by TPE), lists (by TPE) or paper (its grids).")] = "wide",
     trials: Annotated[int | None, Option(help="Number of trials in all; default: 30, or the whole grid.")] = None,
     tried: Annotated[list[str] | None, Option("--try", metavar="NAME=A,B,…", help="Values to search.")] = None,
-    config: options.Config = None,
     assignments: options.Assignments = None,
     metric: Annotated[str, Option(help="What to search by on validation, such as recall@20/niche.")] = "recall@20",
-    most_loss: Annotated[str | None, Option(help="Share of another metric to lose, such as ndcg@20=2%.")] = None,
+    max_loss: Annotated[
+        str | None, Option(metavar="METRIC=SHARE", help="Share of another metric to lose, such as ndcg@20=2%.")
+    ] = None,
     prune_after: Annotated[int, Option(help="Epochs before a trial below the median may be pruned; 0: never.")] = 30,
     seeds: Annotated[int, Option(help="Random seeds that the best are trained with, as runs.")] = 3,
-    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     storage: Annotated[str | None, Option(help="URL of a database for several machines; default: a file.")] = None,
     as_json: options.AsJson = False,
@@ -45,20 +45,20 @@ def tune(
     Example:
       dpaa tune data/coat --method dpaa --set layers=2 --trials 30 --jobs 2
       dpaa tune data/coat --method lightgcn --space paper --try learning_rate=1e-3,1e-4
-      dpaa tune data/coat --method dpaa --metric recall@20/niche --most-loss ndcg@20=2%
+      dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss ndcg@20=2%
       dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
     from dpaa.tuning.tune import tune as search
 
-    fixed = options.read_hyperparameters(assignments, config)
+    fixed = options.read_hyperparameters(assignments)
     fixed.pop("method", None)
     values = dict(read_values(one) for one in tried or [])
     data = read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
-    how: dict[str, Any] = {"space": space, "trials": trials, "seeds": seeds, "seed": seed, "jobs": jobs}
-    how |= {"metric": metric, "most_loss": most_loss, "prune_after": prune_after, "storage": storage}
+    how: dict[str, Any] = {"space": space, "trials": trials, "seeds": seeds, "jobs": jobs}
+    how |= {"metric": metric, "most_loss": max_loss, "prune_after": prune_after, "storage": storage}
     with resumable(folder):
         result = search(folder, data, method, settings=fixed, values=values, say=err.print, **how)
     if as_json:
@@ -105,7 +105,6 @@ def benchmark(
     out_folder: Annotated[Path | None, Option("--out", help="Folder; default: benchmarks/DATASET.")] = None,
     trials: Annotated[int, Option(min=1, help="Hyperparameters tried for each method, on validation.")] = 10,
     seeds: Annotated[int, Option(min=1, help="Random seeds that the best are trained with.")] = 3,
-    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     assignments: options.Assignments = None,
     metric: options.Metrics = None,
@@ -133,7 +132,6 @@ def benchmark(
         "seeds": seeds,
         "jobs": jobs,
         "k": k,
-        "seed": seed,
         "metrics": metric or (),
     }
     with resumable(folder):

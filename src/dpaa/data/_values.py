@@ -65,7 +65,7 @@ def read_values(
     table : the table
     wanted : role → column; several roles may share a column
     drop_invalid : leave out rows with faults; else they are refused
-    may_drop : whether a refusal mentions `--drop-invalid`
+    may_drop : whether a refusal mentions `--invalid drop`
 
     Returns
     -------
@@ -165,7 +165,7 @@ def _refuse_or_note(engine: Engine, table: Table, found: Found, values: Values, 
     n = engine.row(f"SELECT count(*) FROM rows WHERE {' OR '.join(holds for _, holds, _ in found.values())}")[0]
     words = f"{counted(n, 'invalid row', 'invalid rows')}: {', '.join(kinds)}"
     if not drop or n == values.rows:
-        instead = ", or leave such rows out with --drop-invalid" if may_drop and not drop else ""
+        instead = ", or leave such rows out with --invalid drop" if may_drop and not drop else ""
         raise InputError(f"{table.name} has {'only ' if n == values.rows else ''}{words}; correct them{instead}")
     values.notes.append(f"{table.name}: {n:,} of {values.rows:,} rows are left out, {words}")
 

@@ -32,6 +32,7 @@ FORMATS = ("csv", "tsv", "inter", "jsonl", "parquet", "list")
 BY_ENDING = {".csv": "csv", ".tsv": "tsv", ".inter": "inter", ".parquet": "parquet"}
 BY_ENDING |= {".jsonl": "jsonl", ".ndjson": "jsonl"}
 SEPARATORS = (",", "\t", ";", "|", "::")
+WORDS = {"tab": "\t", "\\t": "\t", "comma": ","}
 ENCODINGS = ("utf-8", "utf-16", "latin-1")
 """Those that DuckDB reads."""
 
@@ -42,7 +43,7 @@ class TextForm:
 
     Parameters
     ----------
-    separator : one of `SEPARATORS`, or `tab`; None = detected from the ending and the first line
+    separator : one of `SEPARATORS`, or a key of `WORDS`; None = detected from the ending and the first line
     columns : names of the columns of a file without a header line
     encoding : one of `ENCODINGS`
     """
@@ -52,10 +53,9 @@ class TextForm:
     encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
-        if self.separator in ("tab", "\\t"):
-            object.__setattr__(self, "separator", "\t")
+        object.__setattr__(self, "separator", WORDS.get(self.separator or "", self.separator))
         if self.separator is not None and self.separator not in SEPARATORS:
-            raise InputError(f"there is no separator {self.separator!r}; choose one of , tab ; | ::")
+            raise InputError(f"there is no separator {self.separator!r}; choose one of comma tab ; | ::")
         if self.encoding not in ENCODINGS:
             raise InputError(f"there is no encoding {self.encoding!r}; choose one of {', '.join(ENCODINGS)}")
 
@@ -233,7 +233,9 @@ def _text_part(file: Path, shown: str, fmt: str, form: TextForm) -> Part:
     try:
         first.encode()
     except UnicodeEncodeError:
-        raise InputError(f"line 1 of {shown} is not UTF-8 text; save it in UTF-8, or name its --encoding") from None
+        raise InputError(
+            f"line 1 of {shown} is not UTF-8 text; save it in UTF-8, or name its encoding: --format encoding=…"
+        ) from None
     columns = tuple(one.partition(":")[0] for one in header) if fmt == "inter" else header
     if twice := [one for one in columns if columns.count(one) > 1]:
         raise InputError(f"{shown} has two columns named {twice[0]!r}; rename one")

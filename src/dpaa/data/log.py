@@ -108,7 +108,7 @@ class Reading:
     ----------
     drop_invalid : leave out rows with faults; else they are refused, all kinds of faults in one sentence
     times_needed : a row without a time has a fault
-    may_drop : a refusal mentions `--drop-invalid`
+    may_drop : a refusal mentions `--invalid drop`
     """
 
     drop_invalid: bool = False
@@ -260,8 +260,8 @@ def find_column(table: Table, role: str, name: str | None) -> str:
         wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
         option = role.removesuffix("_id")
         raise InputError(
-            f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --{option}-column (in "
-            f"Python {option}=…); if the file has no header line, name its columns with --columns"
+            f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --columns {option}=… "
+            f"(in Python {option}=…); if the file has no header line, name all with --columns {option}_id,…"
         )
     return column
 

@@ -112,7 +112,9 @@ def define_labels(
     timed, trained = Column.TIMESTAMP in columns, times_appended > 0
     n, n_timed = engine.row(f"SELECT count(*), {'count(timestamp)' if timed else '0'} FROM pairs")
     if rule.needs_times and n_timed < n:
-        raise InputError(f"the split {rule.kind!r} needs times, and {source} lacks them; name the --timestamp-column")
+        raise InputError(
+            f"the split {rule.kind!r} needs times, and {source} lacks them; name them with --columns timestamp=…"
+        )
     own = ", ".join(columns)
     if rule.kind in ("random", "user-folds"):
         # Users who append a pair a day would otherwise always give the test all of them, or none.
@@ -245,7 +247,7 @@ def drop_rare(engine: Engine, least: dict[str, int], columns: Sequence[str]) -> 
         was, now = now, engine.row(totals)
     fewest = f"{least[Column.USER]} interactions of every user and {least[Column.ITEM]} of every item"
     if not now[0]:
-        raise InputError(f"no pair is left with {fewest}; lower --min-user or --min-item")
+        raise InputError(f"no pair is left with {fewest}; lower --min-pairs")
     pairs, users, items = (old - new for old, new in zip(before, now, strict=True))
     return [f"{users:,} users and {items:,} items were dropped for {fewest}, {pairs:,} pairs in all"] if pairs else []
 

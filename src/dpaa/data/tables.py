@@ -32,7 +32,7 @@ QUOTING = (",", ";")
 NO_SEPARATOR = "\x01"
 """Splits no line: JSON may not contain it."""
 csv.field_size_limit(LONGEST_LINE + 1)  # the lines of invalid rows are located with Python's reader
-NOT_UTF8 = "no UTF-8 text (or name the --encoding)"
+NOT_UTF8 = "no UTF-8 text (or name the encoding: --format encoding=…)"
 
 
 @dataclass(frozen=True, eq=False)

@@ -210,7 +210,7 @@ def _periods(
     if every not in LENGTHS and not re.fullmatch("[1-9][0-9]{0,4}", every):
         raise InputError(f"--every is month, week or a number of days, got {every!r}")
     if Column.TIMESTAMP not in frame.columns:
-        raise InputError(f"{source} has no column of times; name it with --timestamp-column")
+        raise InputError(f"{source} has no column of times; name it with --columns timestamp=…")
     times = frame[Column.TIMESTAMP]
     if not times.dtype.is_temporal():
         latest: Any = times.max()

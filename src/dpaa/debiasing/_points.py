@@ -210,14 +210,14 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """`ease`, `ease, dial -0.5`, `ease, xquad 0.3`, `mine, dial 0.25, xquad 0.3, depth 50`."""
+        """`ease`, `ease + dial -0.5`, `ease + xquad 0.3`, `mine + dial 0.25 + xquad 0.3 depth=50`."""
         parts = [self.model, *([f"dial {self.kappa:g}"] if self.kappa else [])]
         if self.reranker is not None:
             changed = self.reranker.model_dump(mode="json", exclude_defaults=True)
             strength = changed.pop("strength", getattr(self.reranker, "strength", None))
-            parts.append(self.reranker.name if strength is None else f"{self.reranker.name} {strength:g}")
-            parts += [f"{name} {value}" for name, value in changed.items()]
-        return ", ".join(parts)
+            words = [self.reranker.name, *([] if strength is None else [f"{strength:g}"])]
+            parts.append(" ".join([*words, *(f"{name}={value}" for name, value in changed.items())]))
+        return " + ".join(parts)
 
     def as_json(self) -> dict[str, Any]:
         """For files."""

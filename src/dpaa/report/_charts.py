@@ -57,17 +57,29 @@ def altair() -> ModuleType:
     return altair
 
 
-def check_figures(folder: Path, figure_format: str) -> None:
-    """Refuse, before anything is computed, a folder that cannot take figures of this format.
+def check_figures(folder: Path) -> None:
+    """Refuse, before anything is computed, a folder that cannot take figures.
 
     Parameters
     ----------
     folder : where the figures will be written
-    figure_format : one of `FORMATS`
     """
-    check_figure(folder / f"figure.{figure_format}")
+    check_figure(folder / "figure.svg")
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; choose a folder with --figures")
+
+
+def save_figure(chart: Chart, folder: Path, name: str) -> None:
+    """Write a figure as SVG, for print, and as PNG, for slides.
+
+    Parameters
+    ----------
+    chart : chart of Altair
+    folder : for both files
+    name : of the files, without an ending
+    """
+    for form in ("svg", "png"):
+        save(chart, folder / f"{name}.{form}")
 
 
 def check_figure(file: Path) -> None:

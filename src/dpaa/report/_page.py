@@ -20,7 +20,7 @@ from dpaa._text import finite
 from dpaa.auditing import Audit
 from dpaa.evaluation.metrics import explain
 from dpaa.report import _runs
-from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save, scatter
+from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save_figure, scatter
 from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
 from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather, parse
 from dpaa.report._runs import LOG, by_decile
@@ -242,7 +242,6 @@ def write_page(
     k: int = 20,
     title: str | None = None,
     figures: Path | None = None,
-    figure_format: str = "svg",
 ) -> Inputs:
     """Write one page from datasets, runs, comparisons and audits.
 
@@ -252,8 +251,7 @@ def write_page(
     file : the page, `.html`
     k : length of the lists that exposure is counted in
     title : heading; names the datasets unless given
-    figures : folder to which each figure is also written as a file
-    figure_format : of these files
+    figures : folder to which each figure is also written, as SVG and PNG
 
     Returns
     -------
@@ -261,14 +259,14 @@ def write_page(
     """
     check_page(file)
     if figures is not None:
-        check_figures(figures, figure_format)
+        check_figures(figures)
     inputs = gather(paths, k)
     sections = _sections(inputs)
     names = ", ".join(dict.fromkeys(family.name for family in inputs.families))
     html = page(title or (f"Popularity bias: {names}" if names else "Popularity bias report"), sections)
     if figures is not None:
         for figure in [figure for section in sections for figure in section.figures]:
-            save(figure.chart, figures / f"{figure.name}.{figure_format}")
+            save_figure(figure.chart, figures, figure.name)
     write_file(file, html, REMEDY, make_folders=True)
     return inputs
 

@@ -50,7 +50,7 @@ def chapters(name: str, plan: Plan) -> Iterator[Chapter]:
     if name != ALL and name not in CHAPTERS:
         raise InputError(f"there is no table {name!r}; use one of {', '.join([*CHAPTERS, ALL])}")
     if not plan.folders:
-        raise InputError("there is no data to run on; name a folder with --coat, --yahoo-r3 or --kuairec")
+        raise InputError("there is no data to run on; name a folder with --data coat=DIR, yahoo-r3=DIR or kuairec=DIR")
     plan.rows  # noqa: B018  # unknown methods are refused before anything is computed
     for chapter in CHAPTERS if name == ALL else [name]:
         needs_real, needs_kuairec = chapter in ("overall", "groups"), chapter in ("severity", "ablation")

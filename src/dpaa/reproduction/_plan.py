@@ -282,7 +282,9 @@ class Plan:
     @cached_property
     def _exposed(self) -> Any:
         if "kuairec" not in self.folders:
-            raise InputError("severity data are made from KuaiRec's small matrix; name its folder with --kuairec DIR")
+            raise InputError(
+                "severity data are made from KuaiRec's small matrix; name its folder with --data kuairec=DIR"
+            )
         return exposed_pairs(self.folders["kuairec"])
 
     def severity_folder(self, severity: float, seed: int = 0) -> Path:

@@ -167,7 +167,7 @@ def _read_split(folder: Path, name: str) -> tuple[Dataset, Dataset]:
     """The split with training pairs held out for validation, and the whole one with its test pairs."""
     missing = [file for file in ("train.txt", "test.txt") if not (folder / file).exists()]
     if missing:
-        raise InputError(f"{folder} has no {missing[0]}; name the folder of the splits with --benchmarks DIR")
+        raise InputError(f"{folder} has no {missing[0]}; name the folder of the splits with --data benchmarks=DIR")
     whole = from_files(folder / "train.txt", test=folder / "test.txt", name=name)
     return Dataset.from_frame(whole.frame("train"), split=HELD_OUT, name=f"{name}-held-out"), whole
 

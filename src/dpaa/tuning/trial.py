@@ -115,7 +115,7 @@ class TuningGoal:
         """The other metric and its share."""
         match = _LIMIT.fullmatch(self.most_loss or "")
         if self.most_loss is not None and match is None:
-            raise InputError(f"--most-loss takes KEY=SHARE, got {self.most_loss!r}; write for example ndcg@20=2%")
+            raise InputError(f"--max-loss takes KEY=SHARE, got {self.most_loss!r}; write for example ndcg@20=2%")
         return (match["key"], float(match["share"]) / (100 if match["percent"] else 1)) if match else None
 
     @property

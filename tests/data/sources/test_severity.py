@@ -125,7 +125,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_log_with_a_rule_and_named_columns(place: Path) -> None:
-    rule = ("--positive", "stars>=4", "--user-column", "user", "--item-column", "item", "--rating-column", "stars")
+    rule = ("--positive", "stars>=4", "--columns", "user=user,item=item,rating=stars")
     said = dpaa_ok("data", "severity", "log.csv", *rule, "--severity", 0, "--out", "made")
     made = read_dataset("made")
     assert set(made.item_ids) == {3, 4, 8, 9}

@@ -129,7 +129,7 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
             words = "{:,} users, {:,} items and {:,} positive rows"
             differs = f"{file} has {words.format(*counts)} where the published file has {words.format(*expected)}"
             if check:
-                raise InputError(f"{differs}; use the complete file, or pass --no-check")
+                raise InputError(f"{differs}; use the complete file, or in Python check=False")
             notes.append(differs)
         frames[split] = _once_each(rows)
         repeated = rows.height - frames[split].height

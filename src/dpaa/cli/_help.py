@@ -1,0 +1,114 @@
+"""Help pages: options in panels, values by short words, one notation for defaults."""
+
+from __future__ import annotations
+
+import re
+from inspect import cleandoc
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+PANELS = {
+    "Input": "recs dataset base runs train valid test candidates columns positive invalid keep-duplicates format memory"
+    " engine data results recipe against",
+    "Simulation": "policy rounds clicks",
+    "Test": "detect power users-per-day",
+    "What to choose": "goal keep-accuracy target exposure confidence max-minutes every start",
+    "Models and training": "method methods set config seed seeds pretrained warm-start resume final jobs budget",
+    "Split": "min-pairs",
+    "Search": "space trials try metric max-loss prune-after storage",
+    "Lists": "k users history items exclude exclude-pairs only at-most at-least popularity-dial shard include-seen"
+    " without-reranker item rerank",
+    "Measuring": "split overlap mask-valid group-by off-policy dial-objective margin",
+    "Output": "out to append html metrics-out figures overwrite json fail-if",
+}
+"""Panel → options, in the order of a page; an option may name another panel where it is declared."""
+WORDS = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT", "datetime": "YYYY-MM-DD"}
+"""What is shown as the value of an option that names nothing better."""
+_PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
+_WORD = re.compile(r'(?:"[^"]*"|[^" ])+')
+WIDTH = 77
+"""Of an example on a page of 80 columns."""
+_DEFAULT = re.compile(r"[;:,]? ?default: (.*?)\.?$", re.IGNORECASE)
+
+
+class _Described:
+    """Parameters by panel."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """List arguments, then options by panel."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            _describe(param)
+        order = list(PANELS)
+        return sorted(params, key=lambda one: order.index(one.rich_help_panel) if one.rich_help_panel in order else -1)
+
+
+class Group(_Described, TyperGroup):
+    """Commands."""
+
+
+class Command(_Described, TyperCommand):
+    """A command whose page is complete at 80 columns."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the page without ranges such as `[x>=1]`: a wrong value is told its range."""
+        from typer import rich_utils
+
+        rich_utils.RANGE_STRING = ""
+        super().format_help(ctx, formatter)
+
+
+def unwrapped(text: str) -> str:
+    """Join the lines of each paragraph, which Typer would keep; examples (after `\\b`) stay, and continue with `\\`.
+
+    Parameters
+    ----------
+    text : a docstring
+
+    Returns
+    -------
+    the help
+    """
+    parts = cleandoc(text).split("\n\n")
+    return "\n\n".join(_examples(part) if part.startswith("\b") else " ".join(part.split()) for part in parts)
+
+
+def _examples(text: str) -> str:
+    """Break long lines between words, never within quotation marks, as a shell takes them."""
+    lines = []
+    for line in text.splitlines():
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += _wrapped(indent, _WORD.findall(line)) if len(line) > WIDTH else [line]
+    return "\n".join(lines)
+
+
+def _wrapped(indent: str, words: list[str]) -> list[str]:
+    lines = [indent]
+    for word in words:
+        if len(lines[-1]) + len(word) > WIDTH - 2:
+            lines[-1] += "\\"
+            lines.append(f"{indent}    ")
+        lines[-1] += f"{word} "
+    return [line.rstrip() for line in lines]
+
+
+def _nothing(ctx: Any) -> str:  # noqa: ARG001
+    """What is shown as the type of an argument, whose name says it."""
+    return ""
+
+
+def _describe(param: Any) -> None:
+    """Set a parameter's panel, its value and its default."""
+    if param.param_type_name == "argument":
+        param.display_type_rich = _nothing
+        return
+    long = max(param.opts, key=len).removeprefix("--")
+    param.rich_help_panel = param.rich_help_panel or _PANEL_OF.get(long)
+    if param.name == "help":
+        param.hidden = True  # who reads the page knows
+    elif param.metavar is None:
+        kind = param.bare_type().removeprefix("list[").removesuffix("]")
+        param.metavar = WORDS.get(kind)
+    if param.help and param.default is None and (found := _DEFAULT.search(param.help)):
+        param.help, param.show_default = param.help[: found.start()].rstrip(".") + ".", found[1]
