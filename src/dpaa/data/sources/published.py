@@ -117,11 +117,13 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
     source, notes = PUBLISHED[name], []
     is_positive = pl.sql_expr(source.positive.replace("watch_ratio", Column.RATING))
     frames: dict[Any, pl.DataFrame] = {}
-    for split, file_name, expected in zip(("train", "test"), source.files, source.expected, strict=True):
+    files = []
+    for file_name in source.files:  # all are there before the first, which may be large, is read
         places = [Path(folder, file_name), Path(folder, "data", file_name)]
-        file = next((file for file in places if file.is_file()), None)
-        if file is None:
+        files += [file for file in places if file.is_file()][:1]
+        if not files or files[-1].name != file_name:
             raise InputError(f"{folder} has no file {file_name}; name the folder that holds it")
+    for split, file, expected in zip(("train", "test"), files, source.expected, strict=True):
         whole = source.read(file)
         rows = whole.filter(is_positive)
         counts = (whole[Column.USER].n_unique(), whole[Column.ITEM].n_unique(), rows.height)
@@ -133,7 +135,7 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
             notes.append(differs)
         frames[split] = _once_each(rows)
         repeated = rows.height - frames[split].height
-        dropped = f"{whole.height - rows.height:,} rows of {file_name} are not positive ({source.positive})"
+        dropped = f"{whole.height - rows.height:,} rows of {file.name} are not positive ({source.positive})"
         notes.append(f"{dropped}, {repeated:,} repeat a pair")
     candidates = whole[Column.ITEM].unique() if name == "kuairec" else None
     if name == "yahoo-r3":
