@@ -112,6 +112,8 @@ def test_every_table_is_complete(walk: Path, tmp_path: Path) -> None:
         ("tune", data, "--method", "dpaa", "--trials", 2, *tiny[:4], "--seeds", 0, "--out", folder / "study"),
         ("benchmark", data, "--methods", "most-popular,ease,lightgcn", "--trials", 1, *tiny[:2],
          "--seeds", 1, "--out", folder / "benchmark"),
+        ("simulate", "world:60x40", "--policy", "most-popular", "--policy", "random", "--rounds", 2),
+        ("plan", run, folder / "a-run-with-a-rather-long-name", "--users-per-day", 20000),
         ("trace", folder / "dpaa"),
         ("methods",),
         ("reproduce", "field", "--results", folder / "results", "--out", folder / "field"),
