@@ -68,8 +68,8 @@ def test_a_terminal_of_80_columns_shows_the_table_whole(
     dpaa_ok("benchmark", tmp_path / "data", *words, *fixed)
     lines = screen.getvalue().splitlines()
     (header,) = [line.split() for line in lines if "look-ups" in line and "seconds" in line]
-    assert header == ["method", "trials", "look-ups", "@20", "seconds"]
-    (row,) = [line.split() for line in lines if line.startswith("  macr ") and " 16 " in line]
+    assert header == ["method", "trials", "look-ups", "validation", "recall@20", "seconds"]
+    (row,) = [line.split() for line in lines if line.startswith(" macr ") and " 16 " in line]
     assert row[:3] == ["macr", "2", "16"]
     table = lines[: next(number for number, line in enumerate(lines) if line.startswith("look-ups:"))]
     assert max(map(len, table)) <= 80
