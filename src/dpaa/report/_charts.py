@@ -293,7 +293,7 @@ def grid(cells: Sequence[Mapping[str, str]], kinds: Mapping[str, str], x: str) -
     alt = altair()
     rows, columns = (sorted({cell[key] for cell in cells}) for key in ("row", "column"))
     base = alt.Chart(pl.DataFrame(cells)).encode(
-        x=alt.X("column:N", sort=columns, title=x, axis=alt.Axis(orient="top", labelAngle=-30, labelFlush=False)),
+        x=alt.X("column:N", sort=columns, title=x, axis=alt.Axis(orient="top", labelAngle=-60, labelFlush=False)),
         y=alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labelLimit=WIDTH // 2, domain=False)),
         description="tip:N",
     )
