@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from dpaa.debiasing._choice import CHOOSING, Chooser, _pareto, divide, most_accurate
+from dpaa.debiasing._choice import CHOOSING, Chooser, divide, most_accurate, pareto
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
 from dpaa.debiasing._points import parse_goals
 from tests.debiasing.made import chooser, made_point
@@ -27,7 +27,7 @@ def users(n: int, seed: int = 0) -> np.ndarray:
 
 @given(NUMBERS)
 def test_the_frontier_is_what_no_other_point_beats(points: list[tuple[float, float]]) -> None:
-    line = _pareto(*np.array(points, dtype=np.float64).T)
+    line = pareto(*np.array(points, dtype=np.float64).T)
     slow = {
         one for one in points if not any(other != one and other[0] >= one[0] and other[1] >= one[1] for other in points)
     }

@@ -138,7 +138,8 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
     header = ["", *(f"NDCG@{k} {name}" for name in estimates), "change", *columns]
     print_table(title, header, rows.values())
     out.print("* chosen, = baseline; first the frontier, then the models as they are")
-    out.print("logged: every pair counts alike; ips: the more, the rarer its item; change: of the worst of them")
+    if len(estimates) > 1:
+        out.print("logged: every pair counts alike; ips: the more, the rarer its item; change: of the worst of them")
     out.print(content["validation"]["in_words"])
     for sentence in content["sentences"]:
         out.print(f"- {sentence}")

@@ -109,7 +109,7 @@ class Chooser:
         base: int,
     ) -> Chooser:
         """From measured points."""
-        score = _scores([point.values for point in points], goals, base)
+        score = goal_scores([point.values for point in points], goals, base)
         return cls([point.accuracy for point in points], score, *users, base)
 
     def relative(self) -> Floats:
@@ -121,7 +121,7 @@ class Chooser:
 
     def frontier(self) -> list[int]:
         """The points that no other beats in both accuracy and goal, the most accurate first."""
-        return _pareto(self.relative(), self.score)
+        return pareto(self.relative(), self.score)
 
     def within(self, promise: float, confidence: float = 0.95) -> Choice:
         """Choose the best point for the goal that is confirmed to keep a share of the baseline's accuracy.
@@ -186,7 +186,7 @@ class Chooser:
             difference = self.accuracy[index][:, self.choosing].astype(np.float64) - promise * base
             error = np.maximum(difference.std(axis=1, ddof=1), 1e-12) / np.sqrt(len(self.choosing))
             safety[index] = (difference.mean(axis=1) / error).min()
-        return [index for index in _pareto(safety, self.score) if np.isfinite(safety[index])]
+        return [index for index in pareto(safety, self.score) if np.isfinite(safety[index])]
 
     def _guess(self, sequence: Sequence[int], promise: float, confidence: float) -> Guess | None:
         """The boldest point that keeps the promise on average on all users."""
@@ -233,7 +233,7 @@ def most_accurate(points: Sequence[Point]) -> int:
     return int(np.argmax((means / np.maximum(means.max(axis=0), 1e-12)).min(axis=1)))
 
 
-def _scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int) -> Floats:
+def goal_scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int) -> Floats:
     """How good each point is for the goals, (points,); higher is better.
 
     With several goals, the smallest of their gains over the baseline, each as a share of the largest that any point
@@ -248,7 +248,7 @@ def _scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int)
     return np.asarray(np.where(np.isnan(shares), -np.inf, shares).min(axis=1))
 
 
-def _pareto(accuracy: Floats, score: Floats) -> list[int]:
+def pareto(accuracy: Floats, score: Floats) -> list[int]:
     """Indices that no other beats or equals in both numbers and beats in one, the most accurate first."""
     line: list[int] = []
     for index in np.lexsort((np.arange(len(accuracy)), -score, -accuracy)).tolist():

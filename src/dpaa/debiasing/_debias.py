@@ -27,7 +27,7 @@ from dpaa import _io
 from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
-from dpaa.debiasing._choice import Choice, Chooser, divide, most_accurate
+from dpaa.debiasing._choice import Choice, Chooser, divide, goal_scores, most_accurate, pareto
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.debiasing._points import (
     EXPOSURES,
@@ -108,8 +108,14 @@ class Debiased:
 
     @cached_property
     def line(self) -> list[int]:
-        """Indices of the points that no other beats, the most accurate first."""
-        return self.chooser.frontier()
+        """Indices of the points that no other beats on all validation users, the most accurate first."""
+        goals, k = self.measurer.goals, self.statement.k
+        values = [[point.metrics[goal.key(k)] for goal in goals] for point in self.points]
+        means = np.array(
+            [point.accuracy.mean(axis=1, dtype=np.float64) for point in self.points]
+        )  # (points, estimates)
+        relative = (means / means[self.chooser.base]).min(axis=1)
+        return pareto(relative, goal_scores(values, goals, self.chooser.base))
 
     def headline(self) -> str:
         """Describe gain and cost on held-out users in a line.

@@ -94,7 +94,8 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     held_out = frontier.held_out
     how = f"{chosen.name} in place of {base.name}, on {held_out.users:,} validation users held out of the choice"
     before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
-    users = ("users with a less accurate list", "", f"{held_out.worse:.0%} (more accurate: {held_out.better:.0%})", "")
+    better = f"{held_out.better:.0%} more accurate"
+    users = ("users with a less accurate list", better, f"{held_out.worse:.0%}", "")
     return headline, how, [*_tiles(before, after, frontier.k), users]
 
 
