@@ -157,7 +157,7 @@ def test_gain_and_cost_are_those_of_the_users_held_out(made: tuple[Path, Debiase
 def test_a_budget_ends_in_an_answer(data: Dataset, tmp_path: Path) -> None:
     found = debias(tmp_path / "trade", data, budget=1e-9, **QUICK | {"methods": ["ease", "item-knn", "gf-cf"]})
     assert {point.candidate.model for point in found.points} == {"ease"}
-    assert found.notes[0] == "item-knn was not tried, as the time is up; call again with a larger --budget"
+    assert found.notes[0] == "item-knn was not tried, as the time is up; call again with more --max-minutes"
     assert any("the time was up before all re-rankers were measured over ease" in note for note in found.notes)
     assert load(tmp_path / "trade").method.name == "ease"
 

@@ -33,7 +33,7 @@ def test_what_is_trained_is_not_trained_again(data: Dataset, tmp_path: Path) -> 
     again = store(tmp_path, data, settings=TINY, deadline=time.monotonic())  # what is there costs no time
     again.train(["ease", "lightgcn", "item-knn"], required=True)
     assert list(again.models) == ["ease", "lightgcn"]
-    assert again.notes == ["item-knn was not tried, as the time is up; call again with a larger --budget"]
+    assert again.notes == ["item-knn was not tried, as the time is up; call again with more --max-minutes"]
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()} == written
 
 

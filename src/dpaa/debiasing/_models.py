@@ -102,7 +102,7 @@ class ModelStore:
             home = own_folder(check_within(self.folder / MODELS, self.folder), REMEDY)
             folder = check_within(home / name, self.folder)
             if self._late() and self.models and not RunFolder(folder).finished:
-                self.notes.append(f"{name} was not tried, as the time is up; call again with a larger --budget")
+                self.notes.append(f"{name} was not tried, as the time is up; call again with more --max-minutes")
                 continue
             self.say(f"model {number} of {len(names)}: {name}")
             try:
