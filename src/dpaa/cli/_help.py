@@ -52,7 +52,7 @@ class Command(_Described, TyperCommand):
     """A command whose page is complete at 80 columns."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the page without ranges such as `[x>=1]`: a wrong value is told its range."""
+        """Print the page without ranges such as `[x>=1]`: the message about a wrong value names its range."""
         from typer import rich_utils
 
         rich_utils.RANGE_STRING = ""

@@ -417,7 +417,7 @@ def _plain_points(
 ) -> tuple[list[Point], int]:
     """Every model as it is, with its dial at 0 and no re-ranker, and the index of the baseline.
 
-    That is the run in production as it stands, or the most accurate of the models.
+    That is the run in production with its dial and re-ranker, or the most accurate of the models.
     """
     if not models:
         raise InputError("there is no model to choose from; name methods with --methods or runs with --runs")
