@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scripts.decision_rules import RULES, chosen_by, mean_niche
+from scripts.decision_rules import RULES, Chosen, chosen_by
 from scripts.measured_points import POWERS, read
 
 OUT = Path("docs/results/decision-level.csv")
 CASES = ("coat-0", "world-1-0", "online-retail-2011-05-0", "health-0", "adressa-0")
 SIZES, CHECKED, PROMISE = (
     (50, 100, 300, 1_000, 3_000),
-    ("unknown", "unknown, base by a third", "unknown, cross-fitted"),
+    ("unknown", "unknown, ten folds", "unknown, a third chooses"),
     0.98,
 )
 
@@ -38,7 +38,7 @@ def main() -> None:
         points = read(given.work / f"{case}.npz")
         users = points["accuracy"].shape[2]
         truth = points["accuracy"][:, [POWERS.index(0.0), POWERS.index(0.5)]].mean(axis=2, dtype=np.float64)
-        niche = mean_niche(points, np.arange(users))
+        niche = Chosen(points["niche"], points["accuracy"], 0, 0).mean_niche(np.arange(users))
         for n in (one for one in SIZES if one <= users):
             for rule in CHECKED:
                 rng, kept, gained = np.random.default_rng([34, n]), [], []

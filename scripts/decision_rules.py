@@ -18,13 +18,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-from scripts.measured_points import NICHE, POWERS, Case, Measured, cases, read
+from scripts.measured_points import POWERS, Case, Measured, cases, read
 
 from dpaa.comparison.statistics import crossed_t
-from dpaa.debiasing._choice import Chooser, divide, most_accurate
+from dpaa.debiasing._choice import CERTAINTIES, Chooser, divide, pareto, without_each
 from dpaa.debiasing._debias import WORTH
 from dpaa.debiasing._guarantee import p_value
-from dpaa.debiasing._points import Candidate, Floats, Point
+from dpaa.debiasing._points import Floats
 
 OUT = Path("docs/results/decision-rules.csv")
 PROMISES, CONFIDENCE, DIVISIONS, LEAST_NICHE = (0.98, 0.95), 0.95, 3, 0.002
@@ -35,75 +35,102 @@ RULES = {
     "shifted": (0.5,),
     "-0.25, 0, 0.5": (-0.25, 0.0, 0.5),
     "0, 1": (0.0, 1.0),
-    "unknown, base by a third": (0.0, 0.5),
-    "unknown, cross-fitted": (0.0, 0.5),
+    "unknown, ten folds": (0.0, 0.5),
+    "unknown, a third chooses": (0.0, 0.5),
     "previous": (0.5,),
 }
 """Powers of the propensities under each of which the promise must hold."""
+PLAIN_T = "previous"
+"""One estimate, plain t, and certainties that are no lower than the confidence."""
 
 
 def chosen_by(points: Measured, rule: str, powers: Sequence[float], promise: float, seed: int) -> tuple[int, int]:
     """Baseline and choice of a rule, by validation alone."""
-    accuracy = points["accuracy"][:, [POWERS.index(power) for power in powers]]
-    names, models = points["names"], points["models"]
-    plain, everybody = np.flatnonzero(names == models), np.arange(accuracy.shape[2])
-    choosing, confirming = divide(len(everybody), seed)
-    if rule in ("previous", "unknown, cross-fitted"):
-        return cross_fitted(points, accuracy, plain, promise, seed, plain_t if rule == "previous" else p_value)
-    niche = mean_niche(points, choosing)
-    made = [Point(Candidate(name), one, (value,), {}) for name, one, value in zip(names, accuracy, niche, strict=True)]
-    naming = everybody if rule == "unknown" else choosing  # as `dpaa debias` does; the others were measured by a third
-    named = [Point(made[one].candidate, made[one].accuracy[:, naming], made[one].values, {}) for one in plain]
-    base = int(plain[most_accurate(named)])
-    means = accuracy[plain][:, :, choosing].mean(axis=2)
-    worth = models[plain][(means / np.maximum(means.max(axis=0), 1e-12)).max(axis=1) >= WORTH]
-    kept = np.flatnonzero((names == models) | np.isin(models, worth))
-    chooser = Chooser.of([made[one] for one in kept], [NICHE], (choosing, confirming), kept.tolist().index(base))
-    return base, int(kept[chooser.within(promise, CONFIDENCE).index])
+    accuracy, kept = points["accuracy"][:, [POWERS.index(power) for power in powers]], np.arange(len(points["names"]))
+    names, models, everybody = points["names"], points["models"], np.arange(accuracy.shape[2])
+    plain = np.flatnonzero(names == models)
+    means = accuracy[plain].mean(axis=2, dtype=np.float64)
+    relative = means / np.maximum(means.max(axis=0), 1e-12)
+    base = int(plain[np.argmax(relative.min(axis=1))])
+    if rule != PLAIN_T:  # as `dpaa debias` does
+        kept = np.flatnonzero((names == models) | np.isin(models, models[plain][relative.max(axis=1) >= WORTH]))
+    at, accuracy = kept.tolist().index(base), accuracy[kept]
+    few = Chosen(points["niche"][kept], accuracy, at, seed)
+    if rule == "unknown, a third chooses":
+        return base, int(kept[few.split(promise)])
+    if rule == PLAIN_T:
+        return base, int(kept[few.cross_fitted(promise)])
+    folds = divide(len(everybody), seed) if rule != "unknown, ten folds" else few.folds(10)
+    scores = np.array([few.mean_niche(rows) for rows in without_each(folds)])
+    return base, int(kept[Chooser(list(accuracy), scores, folds, at).within(promise, CONFIDENCE).index])
 
 
-def mean_niche(points: Measured, rows: NDArray[Any]) -> Floats:
-    """Niche recall of each point over some users."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        values = points["niche"][:, rows]
-        return np.asarray(np.nansum(values, axis=1) / (~np.isnan(values[0])).sum())
+class Chosen:
+    """Rules that `dpaa debias` does not decide by."""
+
+    def __init__(self, niche: NDArray[Any], accuracy: NDArray[Any], base: int, seed: int) -> None:
+        self.niche, self.accuracy, self.base = niche, accuracy, base
+        self.order = np.random.default_rng([seed, 17]).permutation(accuracy.shape[2])
+
+    def folds(self, n: int) -> list[NDArray[Any]]:
+        """Users in n folds."""
+        return np.array_split(self.order, n)
+
+    def mean_niche(self, rows: NDArray[Any]) -> Floats:
+        """Niche recall of each point over some users."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = self.niche[:, rows]
+            return np.asarray(np.nansum(values, axis=1) / (~np.isnan(values[0])).sum())
+
+    def split(self, promise: float) -> int:
+        """A third of the users orders the points, the others confirm them in that order."""
+        first = round(len(self.order) / 3)
+        choosing, confirming = self.order[:first], self.order[first:]
+        difference, score = self.accuracy - promise * self.accuracy[self.base], self.mean_niche(choosing)
+        part = difference[:, :, choosing]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            safety = (part.mean(axis=2) / (part.std(axis=2, ddof=1) / np.sqrt(first))).min(axis=1)
+        safety = np.where((score > score[self.base]) & np.isfinite(safety), safety, -np.inf)
+        chosen = self.base
+        for index in pareto(safety, score):
+            sides = zip(*(self.accuracy[one][:, confirming].astype(float) for one in (index, self.base)), strict=True)
+            if not np.isfinite(safety[index]) or max(p_value(*pair, promise) for pair in sides) > 1 - CONFIDENCE:
+                break
+            chosen = index
+        return chosen
+
+    def cross_fitted(self, promise: float) -> int:
+        """Five folds and plain t, certainties down to that of the confidence."""
+        folds, accuracy, base = self.folds(5), self.accuracy, self.base
+        difference, fewest = accuracy - promise * accuracy[base], len(self.order) - len(folds[0])
+
+        def rule(rows: NDArray[Any]) -> Callable[[float], int]:
+            niche, part = self.mean_niche(rows), difference[:, :, rows]
+            mean, error = part.mean(axis=2), part.std(axis=2, ddof=1) / np.sqrt(fewest)
+            better = niche > niche[base]
+            return lambda z: max(
+                np.flatnonzero((mean >= z * error).all(axis=1) & better).tolist(),
+                key=lambda one: niche[one],
+                default=base,
+            )
+
+        rules, certainty = [rule(np.setdiff1d(self.order, fold)) for fold in folds], None
+        least = float(stdtrit(fewest - 1, CONFIDENCE))
+        for z in (*(one for one in CERTAINTIES if one > least), least):
+            picked = [one(z) for one in rules]
+            if base in picked:
+                continue
+            values = np.concatenate([accuracy[one][:, fold] for one, fold in zip(picked, folds, strict=True)], axis=1)
+            pairs = zip(values.astype(np.float64), accuracy[base][:, self.order].astype(np.float64), strict=True)
+            if max(plain_t(*pair, promise) for pair in pairs) > 1 - CONFIDENCE:
+                break
+            certainty = z
+        return base if certainty is None else rule(self.order)(certainty)
 
 
 def plain_t(one: Floats, other: Floats, share: float) -> float:
     """Student's t of the differences."""
     return float(crossed_t(one[:, None], other[:, None], share)[3] / 2) if one.mean() > share * other.mean() else 1.0
-
-
-def cross_fitted(
-    points: Measured, accuracy: Floats, plain: NDArray[Any], promise: float, seed: int, test: Callable[..., float]
-) -> tuple[int, int]:
-    """The rule before: five folds; the boldest certainty whose choices the users of the other folds confirm."""
-    means, users = accuracy[plain].mean(axis=2), accuracy.shape[2]
-    base = int(plain[np.argmax((means / means.max(axis=0)).min(axis=1))])
-    folds = np.array_split(np.random.default_rng([seed, 17]).permutation(users), 5)
-    difference, fewest = accuracy - promise * accuracy[base], users - len(folds[0])
-
-    def rule(rows: NDArray[Any]) -> Callable[[float], int]:
-        niche, part = mean_niche(points, rows), difference[:, :, rows]
-        mean, error = part.mean(axis=2), part.std(axis=2, ddof=1) / np.sqrt(fewest)
-        better = niche > niche[base]
-        return lambda z: max(
-            np.flatnonzero((mean >= z * error).all(axis=1) & better).tolist(), key=lambda one: niche[one], default=base
-        )
-
-    rules, certainty = [rule(np.setdiff1d(np.arange(users), fold)) for fold in folds], None
-    order = np.concatenate(folds)
-    least = float(stdtrit(fewest - 1, CONFIDENCE))
-    for z in (*(one for one in (5, 4, 3.5, 3, 2.75, 2.5, 2.25, 2, 1.75) if one > least), least):
-        picked = [one(z) for one in rules]
-        if base in picked:
-            continue
-        values = np.concatenate([accuracy[one][:, fold] for one, fold in zip(picked, folds, strict=True)], axis=1)
-        pairs = zip(values.astype(np.float64), accuracy[base][:, order].astype(np.float64), strict=True)
-        if max(test(*pair, promise) for pair in pairs) > 1 - CONFIDENCE:
-            break
-        certainty = z
-    return base, base if certainty is None else rule(np.arange(users))(certainty)
 
 
 def outcome(points: Measured, base: int, chosen: int, promise: float) -> dict[str, Any]:

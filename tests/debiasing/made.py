@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.debiasing._choice import Chooser, divide
+from dpaa.debiasing._choice import FOLDS, Chooser, divide
 from dpaa.debiasing._points import Candidate, Point
 from dpaa.evaluation.context import GroundTruth
 
@@ -15,14 +15,14 @@ from dpaa.evaluation.context import GroundTruth
 def chooser(accuracies: Sequence[Any], scores: Sequence[float], base: int = 0, seed: int = 0) -> Chooser:
     """The points' accuracies by user, or by estimate and user, and scores for the goal, higher is better."""
     accuracy = [np.atleast_2d(np.asarray(one, dtype=np.float32)) for one in accuracies]
-    users = divide(accuracy[0].shape[1], seed)
-    return Chooser(accuracy, np.array(scores, dtype=np.float64), *users, base)
+    folds = divide(accuracy[0].shape[1], seed)
+    return Chooser(accuracy, np.tile(np.array(scores, dtype=np.float64), (len(folds) + 1, 1)), folds, base)
 
 
 def made_point(accuracy: Any, *values: float, name: str = "m", kappa: float = 0.0, **metrics: float) -> Point:
-    """Users' accuracies, and one value for each goal."""
+    """Users' accuracies, and one value for each goal, the same for any users."""
     per_user = np.atleast_2d(np.asarray(accuracy, dtype=np.float32))
-    return Point(Candidate(name, None, kappa), per_user, values, metrics)
+    return Point(Candidate(name, None, kappa), per_user, (values,) * (FOLDS + 1), metrics)
 
 
 def truth_of(relevant: list[set[int]], counts: Any) -> GroundTruth:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from dpaa.debiasing._choice import CHOOSING, Chooser, divide, most_accurate, pareto
+from dpaa.debiasing._choice import CERTAINTIES, FOLDS, Chooser, divide, most_accurate, pareto, without_each
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
 from dpaa.debiasing._points import parse_goals
 from tests.debiasing.made import chooser, made_point
@@ -89,9 +89,11 @@ def test_a_point_that_everybody_loses_little_by_is_chosen() -> None:
     points = [base, 0.985 * base + noise, 0.97 * base, 0.99 * base + noise]
     choice = chooser(points, [0.1, 0.2, 0.3, 0.2]).within(0.98)
     assert choice.index == 3  # of equals for the goal the safer one
-    assert choice.why == "the boldest of the points that 2,000 held-out users confirm at 95%"
+    assert choice.why == (
+        "the boldest point that 3,000 users, each tested with a choice made without them, confirm at 95%"
+    )
     assert choice.kept == pytest.approx([0.989], abs=2e-3)
-    assert choice.tested == 2  # the next would break the promise
+    assert choice.picks == (3,) * FOLDS
 
 
 def test_the_promise_must_hold_under_every_estimate() -> None:
@@ -117,7 +119,7 @@ def test_what_a_few_users_cannot_confirm_is_a_guess_with_its_risk() -> None:
     other += 0.01 - (other - base).mean()
     choice = chooser([base, other], [0.1, 0.2]).within(0.99)
     assert choice.index == 0
-    assert choice.why == "40 held-out users confirm no point that does more for the goal at 95%"
+    assert choice.why == "60 users, in five folds, confirm no point that does more for the goal at 95%"
     assert choice.guess is not None
     assert choice.guess.index == 1
     assert 0.05 < choice.guess.risk <= 1.0
@@ -125,23 +127,30 @@ def test_what_a_few_users_cannot_confirm_is_a_guess_with_its_risk() -> None:
     assert chooser([base, 0.5 * base], [0.1, 0.2]).within(0.99).guess is None
 
 
-def test_users_that_confirm_change_nothing_about_what_is_tested() -> None:
+def test_users_of_a_fold_change_nothing_about_the_choice_made_without_them() -> None:
     rng = np.random.default_rng(0)
     base = users(90)
     others = np.array([base + rng.normal(0.02, 0.05, 90) for _ in range(4)])
-    before = chooser([base, *others], [0.1, 0.2, 0.3, 0.4, 0.5])
-    others[:, before.confirming] = rng.random((4, len(before.confirming)))
-    after = chooser([base, *others], [0.1, 0.2, 0.3, 0.4, 0.5])
-    assert before._sequence(0.95) == after._sequence(0.95)
-    assert before.frontier() == after.frontier()
+    scores = [0.1, 0.2, 0.3, 0.4, 0.5]
+    before = chooser([base, *others], scores)
+    others[:, before.folds[2]] = rng.random((4, len(before.folds[2])))
+    after = chooser([base, *others], scores)
+    safety = [one._safety(0.95) for one in (before, after)]
+    picked = [[one._boldest(part, z) for z in CERTAINTIES] for one, part in zip((before, after), safety, strict=True)]
+    assert [one[2] for one in picked[0]] == [one[2] for one in picked[1]]
+    assert picked[0] != picked[1]
+    assert before._knee(2) == after._knee(2)
 
 
 def test_users_are_divided_by_the_seed_alone() -> None:
-    choosing, confirming = divide(24, 0)
-    assert sorted([*choosing, *confirming]) == list(range(24))
-    assert len(choosing) == 24 * CHOOSING
-    assert divide(24, 0)[0].tolist() == choosing.tolist() != divide(24, 1)[0].tolist()
-    assert [len(part) for part in divide(1, 0)] == [1, 0]
+    folds = divide(24, 0)
+    assert sorted(np.concatenate(folds).tolist()) == list(range(24))
+    assert sorted(map(len, folds)) == [4, 5, 5, 5, 5]
+    assert folds[0].tolist() == divide(24, 0)[0].tolist() != divide(24, 1)[0].tolist()
+    *parts, everybody = without_each(folds)
+    assert everybody.tolist() == list(range(24))
+    assert all(sorted([*part, *fold]) == list(range(24)) for part, fold in zip(parts, folds, strict=True))
+    assert [rows.tolist() for rows in without_each(divide(1, 0))] == [[0], [0]]
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 0.8, 0.95]), st.sampled_from([0.9, 0.98, 1.0]))
@@ -154,10 +163,11 @@ def test_what_is_chosen_was_confirmed_and_is_within_the_promise(seed: int, confi
     choice = some.within(keep, confidence)
     if choice.index == 0:
         return
-    assert some.score[choice.index] > some.score[0]
+    assert some.scores[-1, choice.index] > some.scores[-1, 0]
     assert min(choice.kept) >= keep - 1e-9
-    one, other = (some.accuracy[side][0, some.confirming].mean() for side in (choice.index, 0))
-    assert one >= keep * other - 1e-6
+    picked = np.concatenate([some.accuracy[one][0, fold] for one, fold in zip(choice.picks, some.folds, strict=True)])
+    for one in (picked, some.accuracy[choice.index][0]):
+        assert one.mean() >= keep * some.accuracy[0][0].mean() - 1e-6
 
 
 @pytest.mark.slow
@@ -203,5 +213,7 @@ def test_of_several_goals_the_least_improved_counts() -> None:
     goals = parse_goals(["aplt", "arp"])  # the one high, the other low
     values = [(0.2, 50.0), (0.6, 45.0), (0.4, 30.0), (0.6, float("nan"))]
     points = [made_point(np.ones(3), *value) for value in values]
-    score = Chooser.of(points, goals, divide(3, 0), 0).score
-    assert score.tolist() == pytest.approx([0.0, 0.25, 0.5, -np.inf])
+    scores = Chooser.of(points, goals, divide(9, 0), 0).scores
+    assert len(scores) == FOLDS + 1
+    for score in scores:
+        assert score.tolist() == pytest.approx([0.0, 0.25, 0.5, -np.inf])

@@ -80,7 +80,9 @@ def test_goals() -> None:
 def measurer(data: Dataset, k: int = 10) -> Measurer:
     users = Evaluator(data, k, "valid")
     goals, everybody = parse_goals(["niche-recall", "coverage", "arp"]), np.arange(len(users.users))
-    return Measurer(users, goals, (Accuracy(users.truth, k), Accuracy(users.truth, k, 0.5)), everybody)
+    return Measurer(
+        users, goals, (Accuracy(users.truth, k), Accuracy(users.truth, k, 0.5)), [everybody[1::2], everybody]
+    )
 
 
 @pytest.mark.parametrize("kind", SWEEPS, ids=lambda kind: kind.name)
@@ -103,4 +105,8 @@ def test_metrics_are_those_of_evaluate(small_world: Dataset) -> None:
         expected = at.evaluator.evaluate(method, point.candidate.kappa, point.candidate.reranker).metrics
         assert {name: expected[name] for name in point.metrics} == pytest.approx(point.metrics)
         assert point.accuracy[0].mean() == pytest.approx(expected["ndcg@10"])
-        assert point.values == tuple(point.metrics[name] for name in ("recall@10/niche", "coverage@10", "arp@10"))
+        names = ("recall@10/niche", "coverage@10", "arp@10")
+        assert point.values[-1] == tuple(point.metrics[name] for name in names)
+        of_half = at.evaluator.of_rows(at.parts[0])
+        half = of_half.evaluate(method, point.candidate.kappa, point.candidate.reranker).metrics
+        assert point.values[0] == pytest.approx(tuple(half[name] for name in names))

@@ -1,13 +1,16 @@
 """Which point?  The Pareto frontier, and one point: within a promise, for a target, or where returns diminish.
 
-The validation users are divided at random.  A third of them *chooses*: the frontier, and the order in which points are
-tested.  The others *confirm*, and all reported numbers are theirs.  The baseline is named by all of them.
+Every number that is reported of a choice comes from users who had no part in it (cross-fitting).  The validation users
+are divided at random into five folds.  The rule is applied six times: without each fold, and on all users.  The first
+five choices are measured on the users of the fold they have not seen; the sixth is what the call returns.
 
 The promise "at least this share of the baseline's accuracy" must hold under every estimate of accuracy, that is, under
-every exposure that is plausible (`_points.py`).  The points of the frontier are tested from the safest to the boldest
-(fixed-sequence testing, as in Learn-then-Test, Angelopoulos et al., 2021): the first that is not confirmed ends it, and
-the last that was is the choice.  So of all calls at most 5% choose a point that breaks the promise, however many
-points are tested; a bold point never costs a milder one its confirmation, since the milder is tested before.
+every exposure that is plausible (`_points.py`).  The rule takes the boldest point for the goal of those that keep the
+promise with some certainty, a t statistic on the users that choose.  Certainties are tried from high to low, and each
+is tested on the folds together (fixed-sequence testing, as in Learn-then-Test, Angelopoulos et al., 2021): the first
+that is not confirmed ends it, and the last that was is applied to all users.  A bold point never costs a milder one
+its confirmation, since the milder is tested before.  What is tested is the rule at that certainty, not the returned
+point alone: `scripts/decision_level.py` measures how often whole calls break their promise.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ from numpy.typing import NDArray
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
 from dpaa.debiasing._points import Floats, Goal, Point, Rows
 
-CHOOSING = 1 / 3
-"""Share of the validation users that choose; the others confirm."""
+FOLDS = 5
+CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25, 0.0)
+"""t statistics of the promise on the users that choose, tried in this order."""
+EVERYBODY = -1
+"""The last part of `without_each`."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,8 @@ class Guess:
     Parameters
     ----------
     index : of the point
-    risk : p-value of the promise: how often chance alone makes a point that breaks it look as good as this one
-    users : validation users with whom it would be confirmed in 80% of all calls
+    risk : p-value of the promise: how often chance alone makes choices that break it look as good as these
+    users : validation users with whom they would be confirmed in 80% of all calls
     """
 
     index: int
@@ -52,8 +58,9 @@ class Choice:
     promise : share of the baseline's accuracy that must be kept; None without a promise
     confidence : one-sided, of the promise
     kept : share that is confirmed to be kept, under each estimate of accuracy
-    tested : how many points were tested
+    tested : how many certainties were tested
     guess : where nothing was confirmed and a point looks good
+    picks : what the same rule chose without each fold; empty where the choice is not cross-fitted
     """
 
     index: int
@@ -63,10 +70,11 @@ class Choice:
     kept: tuple[float, ...] = ()
     tested: int = 0
     guess: Guess | None = None
+    picks: tuple[int, ...] = ()
 
 
-def divide(n_users: int, seed: int) -> tuple[Rows, Rows]:
-    """Divide users at random into those that choose and those that confirm, at least one each where there are two.
+def divide(n_users: int, seed: int) -> list[Rows]:
+    """Divide users at random into folds of nearly equal size.
 
     Parameters
     ----------
@@ -75,11 +83,24 @@ def divide(n_users: int, seed: int) -> tuple[Rows, Rows]:
 
     Returns
     -------
-    rows of both, in the order drawn
+    rows of each fold, in the order drawn; fewer folds where there are fewer users
     """
-    order = np.random.default_rng([seed, 17]).permutation(n_users)
-    first = max(1, round(CHOOSING * n_users))
-    return order[:first], order[first:]
+    return np.array_split(np.random.default_rng([seed, 17]).permutation(n_users), min(FOLDS, n_users))
+
+
+def without_each(folds: Sequence[Rows]) -> list[Rows]:
+    """The users that choose: all but those of each fold, then everybody.
+
+    Parameters
+    ----------
+    folds : of `divide`
+
+    Returns
+    -------
+    ascending rows, one part more than folds; of a single user, everybody
+    """
+    everybody = np.sort(np.concatenate(folds))
+    return [*(np.setdiff1d(everybody, fold) if len(folds) > 1 else everybody for fold in folds), everybody]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,39 +110,27 @@ class Chooser:
     Parameters
     ----------
     accuracy : for each point (estimates, users), what each user adds to its accuracy
-    score : (points,) how good each is for the goal, by the users that choose; higher is better
-    choosing, confirming : rows of the users
+    scores : (folds + 1, points) how good each is for the goal, by the users of `without_each`; higher is better
+    folds : rows of the users
     base : index of the baseline
     """
 
     accuracy: Sequence[NDArray[np.float32]]
-    score: Floats
-    choosing: Rows
-    confirming: Rows
+    scores: Floats
+    folds: Sequence[Rows]
     base: int
 
     @classmethod
-    def of(
-        cls,
-        points: Sequence[Point],
-        goals: Sequence[Goal],
-        users: tuple[Rows, Rows],
-        base: int,
-    ) -> Chooser:
+    def of(cls, points: Sequence[Point], goals: Sequence[Goal], folds: Sequence[Rows], base: int) -> Chooser:
         """From measured points."""
-        score = goal_scores([point.values for point in points], goals, base)
-        return cls([point.accuracy for point in points], score, *users, base)
+        scores = [goal_scores([point.values[part] for point in points], goals, base) for part in range(len(folds) + 1)]
+        return cls([point.accuracy for point in points], np.array(scores), folds, base)
 
-    def relative(self) -> Floats:
+    def relative(self, part: int = EVERYBODY) -> Floats:
         """Accuracy of each point as a share of the baseline's, under the estimate that is worst for it, (points,)."""
-        means = np.array(
-            [values[:, self.choosing].mean(axis=1, dtype=np.float64) for values in self.accuracy]
-        )  # (points, estimates)
-        return np.asarray((means / np.maximum(means[self.base], 1e-12)).min(axis=1))
-
-    def frontier(self) -> list[int]:
-        """The points that no other beats in both accuracy and goal, the most accurate first."""
-        return pareto(self.relative(), self.score)
+        rows = without_each(self.folds)[part]
+        means = np.array([values[:, rows].mean(axis=1, dtype=np.float64) for values in self.accuracy])
+        return np.asarray((means / np.maximum(means[self.base], 1e-12)).min(axis=1))  # of (points, estimates)
 
     def within(self, promise: float, confidence: float = 0.95) -> Choice:
         """Choose the best point for the goal that is confirmed to keep a share of the baseline's accuracy.
@@ -135,68 +144,74 @@ class Chooser:
         -------
         Choice; the baseline where no point is confirmed
         """
-        chosen, tested, sequence = self.base, 0, self._sequence(promise)
-        for index in sequence:
+        safety, tested, certainty = self._safety(promise), 0, None
+        picks: tuple[int, ...] = ()
+        for lower in CERTAINTIES:
+            tried = self._boldest(safety, lower)
+            if self.base in tried:
+                continue  # without some fold nothing is so certain
             tested += 1
-            if self._p_value(index, promise) > 1 - confidence:
+            if self._p_value(tried, promise) > 1 - confidence:
                 break
-            chosen = index
-        users = len(self.confirming)
-        if chosen != self.base:
-            why = f"the boldest of the points that {users:,} held-out users confirm at {confidence:.0%}"
-            return Choice(chosen, why, promise, confidence, self.kept(chosen, confidence), tested)
-        guess = self._guess(sequence, promise, confidence)
-        why = f"{users:,} held-out users confirm no point that does more for the goal at {confidence:.0%}"
-        return Choice(chosen, why, promise, confidence, tested=tested, guess=guess)
+            certainty, picks = lower, tried
+        users = sum(map(len, self.folds))
+        if certainty is not None and (chosen := self._pick(EVERYBODY, safety, certainty)) != self.base:
+            why = f"the boldest point that {users:,} users, each tested with a choice made without them, confirm at "
+            kept = self._kept(picks, confidence)
+            return Choice(chosen, f"{why}{confidence:.0%}", promise, confidence, kept, tested, picks=picks)
+        guess = self._guess(safety, promise, confidence)
+        why = f"{users:,} users, in five folds, confirm no point that does more for the goal at {confidence:.0%}"
+        return Choice(self.base, why, promise, confidence, tested=tested, guess=guess)
 
-    def kept(self, index: int, confidence: float) -> tuple[float, ...]:
-        """Bound the share of the baseline's accuracy that a point keeps, by the users that confirm.
+    def _safety(self, promise: float) -> Floats:
+        """How certainly each point keeps the promise, by the users of `without_each`, (folds + 1, points).
 
-        Parameters
-        ----------
-        index : of the point
-        confidence : one-sided
-
-        Returns
-        -------
-        the lower bound under each estimate
+        It is the t statistic under the estimate that is worst for the point.  All parts have the standard error of the
+        smallest, so that a certainty is the same demand on all users as on four fifths of them.
         """
-        return tuple(lower_bound(*sides, confidence) for sides in zip(*self._confirming(index), strict=True))
+        parts, base = without_each(self.folds), self.accuracy[self.base].astype(np.float64)
+        safety, fewest = np.full((len(parts), len(self.accuracy)), -np.inf), min(map(len, parts))
+        for index, values in enumerate(self.accuracy if len(self.folds) > 1 and fewest > 1 else ()):
+            difference = values - promise * base  # (estimates, users)
+            for part, rows in enumerate(parts):
+                few = difference[:, rows]
+                error = np.maximum(few.std(axis=1, ddof=1), 1e-12) / np.sqrt(fewest)
+                safety[part, index] = (few.mean(axis=1) / error).min()
+        return safety
 
-    def _confirming(self, index: int) -> tuple[Floats, Floats]:
-        """Of the users that confirm: accuracy of a point and of the baseline, (estimates, users) each."""
-        one, base = (self.accuracy[side][:, self.confirming] for side in (index, self.base))
-        return one.astype(np.float64), base.astype(np.float64)
+    def _pick(self, part: int, safety: Floats, certainty: float) -> int:
+        """The best point for the goal of those that are certain enough, of equals the safest; else the baseline."""
+        score = self.scores[part]
+        allowed = np.flatnonzero((safety[part] >= certainty) & (score > score[self.base]))
+        return int(max(allowed, key=lambda one: (score[one], safety[part, one]), default=self.base))
 
-    def _p_value(self, index: int, promise: float) -> float:
+    def _boldest(self, safety: Floats, certainty: float) -> tuple[int, ...]:
+        """What is picked without each fold."""
+        return tuple(self._pick(part, safety, certainty) for part in range(len(self.folds)))
+
+    def _held_out(self, picks: Sequence[int]) -> list[tuple[Floats, Floats]]:
+        """Per estimate, accuracy of the users under the choice made without them and under the baseline."""
+        sides = [
+            np.concatenate([self.accuracy[one][:, fold] for one, fold in zip(side, self.folds, strict=True)], axis=1)
+            for side in (picks, [self.base] * len(self.folds))
+        ]
+        return list(zip(*(side.astype(np.float64) for side in sides), strict=True))
+
+    def _kept(self, picks: Sequence[int], confidence: float) -> tuple[float, ...]:
+        """Lower bounds of the share of the baseline's accuracy that is kept, under each estimate."""
+        return tuple(lower_bound(*sides, confidence) for sides in self._held_out(picks))
+
+    def _p_value(self, picks: Sequence[int], promise: float) -> float:
         """Of "the promise is broken under some estimate": the largest, as each must be refuted."""
-        return max(p_value(*sides, promise) for sides in zip(*self._confirming(index), strict=True))
+        return max(p_value(*sides, promise) for sides in self._held_out(picks))
 
-    def _sequence(self, promise: float) -> list[int]:
-        """Points that do more for the goal than the baseline, the safest first, each better for the goal than the last.
-
-        Safety is the t statistic of the promise on the users that choose, under the estimate that is worst for it.
-        """
-        if len(self.choosing) < 2:
-            return []
-        base = self.accuracy[self.base][:, self.choosing]
-        better = np.flatnonzero(self.score > self.score[self.base])
-        safety = np.full(len(self.score), -np.inf)
-        for index in better.tolist():
-            difference = self.accuracy[index][:, self.choosing].astype(np.float64) - promise * base
-            error = np.maximum(difference.std(axis=1, ddof=1), 1e-12) / np.sqrt(len(self.choosing))
-            safety[index] = (difference.mean(axis=1) / error).min()
-        return [index for index in pareto(safety, self.score) if np.isfinite(safety[index])]
-
-    def _guess(self, sequence: Sequence[int], promise: float, confidence: float) -> Guess | None:
-        """The boldest point that keeps the promise on average on all users."""
-        for index in reversed(sequence):
-            sides = (self.accuracy[side].astype(np.float64) for side in (index, self.base))
-            pairs = list(zip(*sides, strict=True))
-            if all(one.mean() >= promise * base.mean() for one, base in pairs):
-                needed = max(users_needed(one, base, promise, confidence) for one, base in pairs)
-                return Guess(index, self._p_value(index, promise), needed / (1 - CHOOSING))
-        return None
+    def _guess(self, safety: Floats, promise: float, confidence: float) -> Guess | None:
+        """The boldest point that keeps the promise on average."""
+        index, picks = self._pick(EVERYBODY, safety, 0.0), self._boldest(safety, 0.0)
+        if index == self.base:
+            return None
+        needed = max(users_needed(*sides, promise, confidence) for sides in self._held_out(picks))
+        return Guess(index, self._p_value(picks, promise), needed)
 
     def knee(self) -> Choice:
         """Where returns diminish: the point of the frontier farthest above the line between its two ends.
@@ -204,16 +219,20 @@ class Chooser:
         Accuracy and goal each run from 0 to 1 along it.  What does less for the goal than the baseline, or has less
         than half of its accuracy, is no trade-off.
         """
-        accuracy, score = self.relative(), self.score
-        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
-        line = [index for index in self.frontier() if allowed[index]]
-        chosen = self.base if self.base in line or not line else line[0]
-        if len(line) > 2:
-            shares = [(one[line] - one[line].min()) / (np.ptp(one[line]) or 1.0) for one in (accuracy, score)]
-            chosen = line[int(np.argmax(shares[0] + shares[1]))]
+        *picks, chosen = (self._knee(part) for part in range(len(self.folds) + 1))
         if chosen == self.base:
             return Choice(chosen, "no trade-off on the frontier is better than it")
-        return Choice(chosen, "the point of diminishing returns, farthest above the line between the frontier's ends")
+        why = "the point of diminishing returns, farthest above the line between the frontier's ends"
+        return Choice(chosen, why, picks=tuple(picks))
+
+    def _knee(self, part: int) -> int:
+        accuracy, score = self.relative(part), self.scores[part]
+        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
+        line = [index for index in pareto(accuracy, score) if allowed[index]]
+        if len(line) > 2:
+            shares = [(one[line] - one[line].min()) / (np.ptp(one[line]) or 1.0) for one in (accuracy, score)]
+            return line[int(np.argmax(shares[0] + shares[1]))]
+        return self.base if self.base in line or not line else line[0]
 
 
 def most_accurate(points: Sequence[Point]) -> int:

@@ -27,7 +27,7 @@ from dpaa import _io
 from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
-from dpaa.debiasing._choice import Choice, Chooser, divide, goal_scores, most_accurate, pareto
+from dpaa.debiasing._choice import EVERYBODY, Choice, Chooser, divide, goal_scores, most_accurate, pareto, without_each
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.debiasing._points import (
     EXPOSURES,
@@ -78,7 +78,7 @@ class Debiased:
     points : every model with every re-ranker
     chooser : compares them with the baseline
     choice : index of a point, why, and what is confirmed
-    statement : baseline and choice on the users that confirm
+    statement : baseline and choice on users who had no part in the choice
     notes : what was left out
     """
 
@@ -140,7 +140,7 @@ class Debiased:
             return [f"{base} stays as it is: {choice.why}", *self._guessed()]
         lines = [
             f"{self.point.candidate.name} instead of {base}: {choice.why}",
-            f"on {self.statement.users:,} validation users held out of the choice: {self.headline()}",
+            f"{self.statement.measured_on()}: {self.headline()}",
         ]
         if choice.promise is not None:
             pairs = zip(choice.kept, self.measurer.estimates, strict=True)
@@ -157,13 +157,15 @@ class Debiased:
         point, users = self.points[guess.index], len(self.base.accuracy[0])
         gains = [
             f"{goal.name} {old:.4g} → {new:.4g}"
-            for goal, old, new in zip(self.measurer.goals, self.base.values, point.values, strict=True)
+            for goal, old, new in zip(
+                self.measurer.goals, self.base.values[EVERYBODY], point.values[EVERYBODY], strict=True
+            )
         ]
         kept = self.chooser.relative()[guess.index]
         enough = f"about {guess.users:,.0f} validation users would confirm it, there are {users:,}"
         return [
-            f"best guess, not confirmed: {point.candidate.name} (on the users that choose: {', '.join(gains)}, "
-            f"NDCG × {kept:.3f}); a point that breaks the promise looks as good in {guess.risk:.0%} of all draws; "
+            f"best guess, not confirmed: {point.candidate.name} (on the users it was chosen by: {', '.join(gains)}, "
+            f"NDCG × {kept:.3f}); a choice that breaks the promise looks as good in {guess.risk:.0%} of all draws; "
             f"{enough if np.isfinite(guess.users) else 'no number of users like these would confirm it'}"
         ]
 
@@ -210,8 +212,7 @@ class Debiased:
             "format": FORMAT,
             "dataset": {"name": self.data.name, "fingerprint": self.data.fingerprint},
             "k": self.statement.k,
-            "users": {"all": len(self.base.accuracy[0]), "choosing": len(self.chooser.choosing)}
-            | {"held_out": len(self.chooser.confirming)},
+            "users": {"all": len(self.base.accuracy[0]), "folds": len(self.chooser.folds)},
             "goals": [goal.as_json(self.statement.k) for goal in self.measurer.goals],
             "estimates": [one.as_json() for one in self.measurer.estimates],
             "validation": self.validation.as_json(),
@@ -272,7 +273,7 @@ def debias(
     budget : minutes after which the call ends with what has been trained and measured by then
     confidence : one-sided, with which `keep_accuracy` is confirmed
     settings : hyperparameters, for every method that has them
-    seed : random seed of trainings, and of the users that choose and confirm
+    seed : random seed of trainings, and of the folds of users
     overwrite : whether to train models again
     watch, say : callbacks of trainings, and who gets lines of progress
 
@@ -292,9 +293,9 @@ def debias(
         raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
     column = next(iter(columns), None)
     users = Evaluator(data, k, "valid", "drop", group_by=column).sample(MOST_USERS)
-    choosing, confirming = divide(len(users.users), seed)
+    folds = divide(len(users.users), seed)
     estimates = tuple(Accuracy(users.truth, k, power) for power in powers)
-    measurer = Measurer(users, wanted, estimates, choosing)
+    measurer = Measurer(users, wanted, estimates, without_each(folds))
     if any(goal.niche for goal in wanted) and not users.truth.relevant_per_row(~users.truth.popular).any():
         raise InputError("no validation pair has a niche item, so niche recall has no value; choose another goal")
     checks = [_parse_target(text, measurer) for text in _several(targets)]
@@ -312,17 +313,18 @@ def debias(
         models = store.models | store.taken
         points, base_index = _plain_points(models, in_production, measurer, say)
         points += _swept_points(models, points, in_production, measurer, sweeps, clock, say, store.notes)
-        chooser = Chooser.of(points, wanted, (choosing, confirming), base_index)
+        chooser = Chooser.of(points, wanted, folds, base_index)
         baseline = points[base_index]
-        if not (baseline.accuracy[:, choosing].mean(axis=1) > 0).all():
+        if not (baseline.accuracy.mean(axis=1) > 0).all():
             nothing = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
             raise InputError(f"{nothing}; check the dataset, or name others")
         if keep_accuracy is not None:
             choice = chooser.within(keep_accuracy, confidence)
         else:
             choice = _reaching(points, chooser, checks) if checks else chooser.knee()
-        sides = [(models[one.model].method, one) for one in (baseline.candidate, points[choice.index].candidate)]
-        statement = state(users, confirming if len(confirming) else choosing, sides)
+        named = {name: model.method for name, model in models.items()}
+        before, chosen, *picks = (points[one].candidate for one in (base_index, choice.index, *choice.picks))
+        statement = state(users, folds, named, before, chosen, picks)
         result = Debiased(data, measurer, validation, points, chooser, choice, statement, store.notes)
         _write(home, result, models[result.point.candidate.model])
     return result
@@ -445,9 +447,7 @@ def _swept_points(
     notes: list[str],
 ) -> list[Point]:
     """Every model that can still win with every re-ranker, the most accurate model first, while there is time."""
-    plain = {
-        one.candidate.model: one.accuracy[:, measurer.choosing].mean(axis=1) for one in points if one.candidate.plain
-    }
+    plain = {one.candidate.model: one.accuracy.mean(axis=1, dtype=np.float64) for one in points if one.candidate.plain}
     best = np.maximum(np.max(list(plain.values()), axis=0), 1e-12)
     share = {name: (values / best).max() for name, values in plain.items()}
     order = sorted(plain, key=lambda name: (name != in_production, -share[name]))

@@ -233,13 +233,13 @@ class Point:
     ----------
     candidate : model and re-ranker
     accuracy : (estimates, users) float32, what each user adds to each estimate
-    values : each goal's value over the users that choose
+    values : each goal's value, by the users of each part of `Measurer.parts`
     metrics : over all users, by the names of `evaluate`
     """
 
     candidate: Candidate
     accuracy: NDArray[np.float32] = field(repr=False)
-    values: tuple[float, ...] = field(repr=False)
+    values: tuple[tuple[float, ...], ...] = field(repr=False)
     metrics: Mapping[str, float] = field(repr=False)
 
 
@@ -252,13 +252,13 @@ class Measurer:
     evaluator : of the validation split
     goals : what lists shall gain
     estimates : of accuracy, each of which counts
-    choosing : rows of the users by whom goals are compared
+    parts : rows of the users by whom goals are compared, several times
     """
 
     evaluator: Evaluator
     goals: tuple[Goal, ...]
     estimates: tuple[Accuracy, ...]
-    choosing: Rows
+    parts: Sequence[Rows]
 
     def plain(self, model: str, method: Method) -> Point:
         """Measure a model as it is, without dial and re-ranker."""
@@ -284,11 +284,11 @@ class Measurer:
         metrics = {goal.key(lists.shape[1]): _mean(goal.of(at)) for goal in (*MEASURED, *self.goals)}
         metrics |= exposures(at, lists.shape[1])
         accuracy = np.array([estimate.of(at) for estimate in self.estimates], dtype=np.float32)
-        return Point(candidate, accuracy, self._of_choosing(each, at), metrics)
+        values = tuple(self._of_part(each, at, rows) for rows in self.parts)
+        return Point(candidate, accuracy, values, metrics)
 
-    def _of_choosing(self, each: Sequence[float | Floats], at: Context) -> tuple[float, ...]:
-        """Each goal's value over the users that choose."""
-        rows = self.choosing
+    def _of_part(self, each: Sequence[float | Floats], at: Context, rows: Rows) -> tuple[float, ...]:
+        """Each goal's value over some users."""
         part = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
         pairs = zip(self.goals, each, strict=True)
         return tuple(_mean(known[rows] if isinstance(known, np.ndarray) else goal.of(part)) for goal, known in pairs)

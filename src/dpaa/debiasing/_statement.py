@@ -1,4 +1,4 @@
-"""What a choice changes, and for whom: both sides measured on the same held-out users."""
+"""What a choice changes, and for whom: both sides measured on the same users, who had no part in the choice."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ GROUPS = (*(f"{taste}-tastes" for taste in TASTES), "warm-users", "cold-users")
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """The baseline and the choice on users who took no part in choosing the baseline, the points and their order.
+    """The baseline and the choice on the same users.
 
     Parameters
     ----------
     users : how many
+    folds : into which they were divided, each measured with the choice made without it; 0 where all users chose
+    agreeing : folds without which the choice is the same
     k : length of the lists
     before, after : metrics of the baseline and of the choice, by the names of `evaluate`
     intervals : metric → 95% interval of the change, of metrics that are means over users
@@ -33,6 +35,8 @@ class Statement:
     """
 
     users: int
+    folds: int
+    agreeing: int
     k: int
     before: Mapping[str, float]
     after: Mapping[str, float]
@@ -71,6 +75,18 @@ class Statement:
         costs = [f"popular-item recall {self.moved('recall/popular')}", f"NDCG@{self.k} {self.moved('ndcg')}"]
         return ", ".join(gains + costs)
 
+    def measured_on(self) -> str:
+        """Name the users and their part in the choice.
+
+        Returns
+        -------
+        such as `on 1,887 validation users, each with the choice made without them (5 folds; 4 of 5 choose this point)`
+        """
+        if not self.folds:
+            return f"on {self.users:,} validation users, by whom it was chosen"
+        agree = f"{self.folds} folds; {self.agreeing} of {self.folds} choose this point"
+        return f"on {self.users:,} validation users, each with the choice made without them ({agree})"
+
     def sentences(self) -> list[str]:
         """Describe what changes for whom.
 
@@ -99,33 +115,48 @@ class Statement:
         """
         shares = {"better": self.better, "worse": self.worse}
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
-        return {"users": self.users, "base": dict(self.before), "chosen": dict(self.after), **shares} | {
-            "change_intervals": intervals
-        }
+        users = {"users": self.users, "folds": self.folds, "agreeing": self.agreeing}
+        return (
+            users | {"base": dict(self.before), "chosen": dict(self.after), **shares} | {"change_intervals": intervals}
+        )
 
 
-def state(evaluator: Evaluator, rows: Rows, sides: Sequence[tuple[Method, Candidate]]) -> Statement:
-    """Measure two candidates on some users.
+def state(
+    evaluator: Evaluator,
+    folds: Sequence[Rows],
+    methods: Mapping[str, Method],
+    base: Candidate,
+    chosen: Candidate,
+    picks: Sequence[Candidate] = (),
+) -> Statement:
+    """Measure the baseline and the choice.
 
     Parameters
     ----------
     evaluator : of the validation split
-    rows : of the users
-    sides : method and candidate of the baseline and of the choice
+    folds : rows of its users
+    methods : by the candidates' names of models
+    base, chosen : what is compared
+    picks : what was chosen without each fold, to be measured on it; without them `chosen` is measured on everybody
 
     Returns
     -------
     Statement
     """
-    held_out = evaluator.of_rows(np.sort(rows))
-    before, after = (held_out.evaluate(method, one.kappa, one.reranker) for method, one in sides)
-    k, intervals = evaluator.protocol.k[-1], {}
+    one, k = methods[base.model], evaluator.protocol.k[-1]
+    before, lists = evaluator.evaluate(one, base.kappa, base.reranker), np.empty((len(evaluator.users), k), np.int32)
+    for pick in dict.fromkeys(picks or [chosen]):
+        rows = [fold for fold, other in zip(folds, picks, strict=True) if other == pick] if picks else folds
+        few = np.sort(np.concatenate(rows))
+        lists[few] = evaluator.of_rows(few).lists(methods[pick.model], pick.kappa, pick.reranker)
+    after, intervals = evaluator.evaluate_lists(lists), {}
     for name in (f"ndcg@{k}", f"recall@{k}", f"recall@{k}/niche", f"recall@{k}/popular", f"aplt@{k}"):
         pair = [one.per_user[name].to_numpy() for one in (after, before)]
         intervals[name] = _interval(*(values[np.isfinite(pair[0]) & np.isfinite(pair[1])] for values in pair))
     change = after.per_user[f"ndcg@{k}"].to_numpy() - before.per_user[f"ndcg@{k}"].to_numpy()
     shares = float((change > 0).mean()), float((change < 0).mean())
-    return Statement(len(rows), k, before.metrics, after.metrics, intervals, *shares)
+    agreeing = sum(pick == chosen for pick in picks)
+    return Statement(len(lists), len(picks), agreeing, k, before.metrics, after.metrics, intervals, *shares)
 
 
 def _interval(one: Floats, other: Floats) -> tuple[float, float]:

@@ -88,9 +88,10 @@ class Goal(Document):
 
 
 class HeldOut(Document):
-    """Baseline and choice on users held out of the choice."""
+    """Baseline and choice on users who had no part in the choice."""
 
     users: int
+    folds: int = 0
     base: Metrics
     chosen: Metrics
     better: float
@@ -102,7 +103,7 @@ class Frontier(Document):
 
     k: int
     users: dict[str, int]
-    """All validation users, those that choose and those held out."""
+    """All validation users, and the number of folds."""
     goals: list[Goal]
     base: Point
     chosen: Point

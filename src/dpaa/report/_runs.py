@@ -92,7 +92,8 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     if chosen.name == base.name:
         return headline, "; ".join(frontier.sentences[:1]), []
     held_out = frontier.held_out
-    how = f"{chosen.name} in place of {base.name}, on {held_out.users:,} validation users held out of the choice"
+    how = f"{chosen.name} in place of {base.name}, on {held_out.users:,} validation users"
+    how += ", each with the choice made without them" if held_out.folds else ""
     before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
     better = f"{held_out.better:.0%} more accurate"
     users = ("users with a less accurate list", better, f"{held_out.worse:.0%}", "")
