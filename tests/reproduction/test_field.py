@@ -109,7 +109,7 @@ def test_the_table_counts_rows_near_their_published_number(benchmarks: Path, tmp
     assert recall is not None
     assert near["toy", "popular"] == pytest.approx(recall / 0.5 - 1)
     assert count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
-    assert field_chapter(ROWS, {}).missing == ["popular on toy is not measured yet", "plain on toy is not measured yet"]
+    assert field_chapter(ROWS, {}).missing == ["not measured on toy yet: popular, plain"]
 
 
 def test_every_row_can_be_configured() -> None:

@@ -262,10 +262,13 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
     -------
     a table per split, and how many rows are within 2% and 5%
     """
-    tables = []
+    tables, missing = [], []
     for data in dict.fromkeys(row.data for row in rows):
         shown, more = list[tuple[str, list[Cell]]](), list[tuple[str, list[Cell]]]()
-        for row in (one for one in rows if one.data == data):
+        of_data = [row for row in rows if row.data == data]
+        if left := [row.row for row in of_data if (data, row.row) not in results]:
+            missing.append(f"not measured on {data} yet: {', '.join(left)}")
+        for row in (one for one in of_data if one.published or one.row not in left):
             result = results.get((data, row.row))
             cells = {name: Cell(_values(result, name), row.published.get(name)) for name in METRICS}
             about = ["–"] * 3
@@ -287,7 +290,6 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
         )
     about = ["Below: the published number and the difference.", count_in_words(rows, results)]
     about += [f"{row.row} on {row.data}: {row.remark}." for row in rows if row.remark]
-    missing = [f"{row.row} on {row.data} is not measured yet" for row in rows if (row.data, row.row) not in results]
     return Chapter("field", "The field's benchmark table", about, tables, missing=missing)
 
 
