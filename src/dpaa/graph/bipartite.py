@@ -32,6 +32,11 @@ class EdgeWeights:
         """Weights from user to item, (n_edges,)."""
         return self.to_user if self.to_item is None else self.to_item
 
+    @property
+    def transposed(self) -> EdgeWeights:
+        """The weights of the transposed matrix, whose pattern is the same: both directions exchanged."""
+        return EdgeWeights(self.back, self.to_user)
+
 
 @dataclass(frozen=True, repr=False)
 class BipartiteGraph:
@@ -146,23 +151,7 @@ class BipartiteGraph:
         -------
         (2 · n_edges,)
         """
-        return self._in_slots(weights.to_user, weights.back)
-
-    def transposed_slot_values(self, weights: EdgeWeights) -> Tensor:
-        """Arrange edge weights for the transposed matrix, whose pattern is the same.
-
-        Parameters
-        ----------
-        weights : of every edge
-
-        Returns
-        -------
-        (2 · n_edges,)
-        """
-        return self._in_slots(weights.back, weights.to_user)
-
-    def _in_slots(self, users: Tensor, items: Tensor) -> Tensor:
-        slots = users.new_empty(2 * self.n_edges)
-        slots[: self.n_edges] = users
-        torch.index_select(items, 0, self.by_item, out=slots[self.n_edges :])
+        slots = weights.to_user.new_empty(2 * self.n_edges)
+        slots[: self.n_edges] = weights.to_user
+        torch.index_select(weights.back, 0, self.by_item, out=slots[self.n_edges :])
         return slots
