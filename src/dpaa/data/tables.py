@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ import polars as pl
 from dpaa.data._engine import Engine, in_words, listed, name, text
 from dpaa.data.ids import Column
 from dpaa.data.parquet import check_size
-from dpaa.errors import InputError, MissingExtraError, reason
+from dpaa.errors import InputError, import_extra, reason
 
 LONGEST_LINE = 4_000_000
 """Bytes.  A user's list in list form has that many with 400,000 items."""
@@ -349,10 +348,7 @@ def to_pandas(thing: Any) -> Any:
     -------
     a `pandas.DataFrame` with the same columns
     """
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        raise MissingExtraError("a pandas frame", "pandas") from None
+    pandas = import_extra("pandas", "a pandas frame", "pandas")
     frame = thing.to_frame() if hasattr(thing, "to_frame") else thing
     if not isinstance(frame, pl.DataFrame):
         raise InputError(f"a {type(thing).__name__} is no table; give a frame, an evaluation, a comparison or an audit")

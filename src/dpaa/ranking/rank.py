@@ -14,7 +14,6 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
 from dpaa.ranking.dial import DialVectors, dialled
@@ -54,22 +53,6 @@ class ColdUsers:
     """(n_users,)"""
     popularity: Tensor
     """(n_items,): recent popularity where the log has times, training counts elsewhere."""
-
-    @classmethod
-    def of(cls, graph: BipartiteGraph, popularity: Tensor | None = None) -> ColdUsers | None:
-        """Find the users of a graph who have no training pairs.
-
-        Parameters
-        ----------
-        graph : the training pairs
-        popularity : (n_items,) what their list is ordered by; training counts by default
-
-        Returns
-        -------
-        the users, or None where every user has a training pair
-        """
-        cold = (graph.user_degree == 0).cpu().numpy()
-        return cls(cold, graph.item_degree if popularity is None else popularity) if cold.any() else None
 
 
 class Ranker:

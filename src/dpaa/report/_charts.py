@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa._io import check_file_target, write_file
-from dpaa.errors import InputError, MissingExtraError
+from dpaa.errors import InputError, import_extra
 
 Chart = Any
 """A chart of Altair, which is an extra."""
@@ -47,14 +46,10 @@ AXES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """Kind of an axis → options of the axis and of its scale."""
 
 
-def altair() -> ModuleType:
+def altair() -> Any:
     """Import the drawing library, or say in one sentence what to install."""
-    try:
-        import altair
-        import vl_convert  # noqa: F401  # Altair draws png, svg and pdf with it
-    except ImportError:
-        raise MissingExtraError("drawing figures", "report") from None
-    return altair
+    import_extra("vl_convert", "drawing figures", "report")  # Altair draws png, svg and pdf with it
+    return import_extra("altair", "drawing figures", "report")
 
 
 def check_figures(folder: Path) -> None:
