@@ -21,11 +21,9 @@ from dpaa.data.ids import Column
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import head, share_of
-from dpaa.methods.dpaa import DPAA
 from dpaa.report._html import shown_item
 from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder
 from dpaa.runs.model import Model, load
-from dpaa.trace import Trace, trace_run
 
 Ints = NDArray[Any]
 LISTED_USERS = 20_000
@@ -250,13 +248,6 @@ class Run:
         lists = self.model.recommend(self.model.user_ids.gather(self.family.users), self.family.k)
         held = items.join(lists.group_by(Column.ITEM).len(), on=Column.ITEM, how="left", maintain_order="left")
         return held["len"].fill_null(0).to_numpy().astype(np.int64)
-
-    @cached_property
-    def trace(self) -> Trace | None:
-        """Message weights by layer and popularity; None where they are LightGCN's or there are no messages."""
-        method = self.model.method
-        weighted = isinstance(method, DPAA) and method.layers
-        return trace_run(self.path) if weighted else None
 
 
 @dataclass(eq=False)

@@ -227,7 +227,7 @@ def _with_range(mean: float, wide: float) -> Cell:
 
 
 REMEDY = "free some space or choose another file with --out"
-BACKGROUND = (_runs.dial, _runs.training, _runs.trace, _runs.provenance)
+BACKGROUND = (_runs.dial, _runs.training, _runs.provenance)
 CSP = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src '{script}'; img-src data: blob:; "
     "base-uri 'none'; form-action 'none'"
