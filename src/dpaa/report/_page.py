@@ -22,7 +22,7 @@ from dpaa.evaluation.metrics import explain
 from dpaa.report import _runs
 from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save_figure, scatter
 from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
-from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather, parse
+from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather
 from dpaa.report._runs import LOG, by_decile
 from dpaa.runs.folder import now
 from dpaa.simulation import Simulation
@@ -280,7 +280,7 @@ def audit_page(audited: Audit, file: str | Path) -> None:
     file : the page, `.html`
     """
     check_page(file)
-    section = audit(parse(Audited, finite(audited.as_json()), audited.source))
+    section = audit(Audited.model_validate(finite(audited.as_json())))
     write_file(file, page("Popularity audit", [section]), REMEDY, make_folders=True)
 
 

@@ -61,7 +61,7 @@ class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
 
-C = TypeVar("C", bound=_Checked)
+C = TypeVar("C", bound=BaseModel)
 
 
 class _TrainedOn(_Checked):
@@ -415,7 +415,7 @@ class RunFolder:
         except ValueError as error:
             raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
         for line in history:
-            _validated(_Epoch, line, file)
+            checked(_Epoch, line, file)
         return history
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -450,7 +450,7 @@ class RunFolder:
         if not file.is_file():
             return None
         content, again = self.read_json(METRICS), f"make it again with `dpaa evaluate {self.path}`"
-        if _validated(_Measured, content, file, again).model != digest(self.path / TENSORS):
+        if checked(_Measured, content, file, again).model != digest(self.path / TENSORS):
             raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
@@ -466,7 +466,7 @@ class RunFolder:
             raise InputError(
                 f"{self.path} has run format {content.get('format')!r}, this version reads {FORMAT}; train again"
             )
-        return content, _validated(_Manifest, content, self.path / MANIFEST)
+        return content, checked(_Manifest, content, self.path / MANIFEST)
 
     def read(self, device: str = "cpu") -> RunRecord:
         """Read a finished run, every file checked before it is used.
@@ -584,8 +584,15 @@ def _readable(file: Path) -> Iterator[Path]:
         raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
 
 
-def _validated(kind: type[C], content: object, file: Path, remedy: str = AGAIN) -> C:
-    """Check the content of a file; the message names the first wrong field and its rule."""
+def checked(kind: type[C], content: object, file: str | Path, remedy: str = AGAIN) -> C:
+    """Check the content of a file; the message names the first wrong field and its rule.
+
+    Parameters
+    ----------
+    kind : model of the content
+    content : the object in the file
+    file, remedy : for the message
+    """
     try:
         return kind.model_validate(content)
     except ValidationError as error:
