@@ -14,8 +14,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch, Rows, TableRows, scores
+from dpaa.methods.graph_method import Batch, Rows, WholeTable, scores
+from dpaa.methods.tables import TableRows
 
 BLOCK_CELLS = 1 << 19
 """Products that are worked on at once (2 MB)."""

@@ -13,8 +13,8 @@ from torch.nn.functional import normalize, pad
 
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods._shared import k_means
-from dpaa.methods.base import ChosenAfterwards, Validation, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.base import ChosenAfterwards, Validation
+from dpaa.methods.graph_method import GraphMethod, method
 
 KMEANS_SEED = 9
 STRENGTHS = (0.0, 0.25, 0.5, 1.0)

@@ -14,8 +14,7 @@ from dpaa.data.pairs import popularity_deciles
 from dpaa.graph._products import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums
-from dpaa.methods.base import fitted, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import GraphMethod, fitted, method
 from dpaa.methods.pretrained import Pretrained, UsesPretrained
 
 

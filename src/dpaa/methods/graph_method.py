@@ -16,11 +16,13 @@ from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import WHOLE_FROM
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods._options import EARLIER_DEFAULTS, PAPER_TRAINING, Compute, TrainingOptions
-from dpaa.methods.base import Histories, Vectors, fitted
+from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
 from dpaa.methods.samplers import TripleSampler
-from dpaa.methods.tables import Batch, Rows, Tables
+from dpaa.methods.tables import Batch, Rows, Tables, scores
 
-__all__ = ["EARLIER_DEFAULTS", "PAPER_TRAINING", "GraphMethod", "WholeTable"]
+__all__ = ["EARLIER_DEFAULTS", "PAPER_TRAINING", "Batch", "GraphMethod", "Histories", "Rows", "Scorer", "Vectors"]
+__all__ += ["WholeTable", "fitted", "method", "scores"]
+"""The hooks, and what most files of a method are written with besides."""
 
 
 class GraphMethod(TrainingOptions):

@@ -14,8 +14,7 @@ from dpaa.graph.cooccurrence import BLOCK_ROWS
 from dpaa.graph.kernels import top_k
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
 from dpaa.methods._shared import items_of_users
-from dpaa.methods.base import fitted, method
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, fitted, method
 
 QUANTILES = 2
 """Number of the random stream that the quantiles' items are drawn from."""

@@ -15,8 +15,7 @@ from dpaa.graph.cooccurrence import in_common, row_blocks
 from dpaa.graph.kernels import top_k
 from dpaa.methods._drawn import DrawnNegatives
 from dpaa.methods._shared import users_of_items
-from dpaa.methods.base import method
-from dpaa.methods.tables import Batch, Rows, scores
+from dpaa.methods.graph_method import Batch, Rows, method, scores
 
 
 @method(
