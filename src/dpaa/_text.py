@@ -64,6 +64,7 @@ def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) ->
     Text stays as it is but for characters that act unseen, which become `\uXXXX`: `parse_json` gives them back.
     """
     text = json.dumps(finite(content), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    # Outside of its strings JSON has none of these characters, so whatever is found may be written as an escape.
     return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

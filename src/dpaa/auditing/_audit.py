@@ -365,6 +365,7 @@ def audit(
     notes, lists, drift = list(log.notes), None, None
     if recs is not None:
         lists = amplification(log, read_recommendations(recs, log.data.user_ids, log.data.item_ids, k), group_by)
+        # Once more, now that the length of the lists is known: a check of @20 says nothing about lists of 10.
         for check in checks:
             check_name(check.name, True, lists.k, against is not None, group_by)
         notes += lists.notes

@@ -80,6 +80,8 @@ class Part:
         """The records as a table function of DuckDB, every field as text."""
         quote = text('"' if self.separator in QUOTING else "")
         types = ", ".join(f"{text(one)}: 'VARCHAR'" for one in fields)
+        # Nothing is detected: DuckDB guesses from a sample, and what a later row has would be an error or
+        # another type.
         options = (
             f"auto_detect = false, header = false, columns = {{{types}}}, delim = {text(self.separator)}, "
             f"quote = {quote}, escape = {quote}, skip = {self.skipped}, encoding = {text(self.encoding)}, "
@@ -207,6 +209,8 @@ def define_rows(engine: Engine, table: Table, columns: Sequence[str]) -> None:
         )
     else:
         own = ", ".join(f"{name(one)} VARCHAR" for one in columns)
+        # A table and no view: which lines are rejected is known after a scan, and every scan rejects them
+        # again.
         engine.run(f"CREATE OR REPLACE TEMP TABLE raw ({own}, _torn VARCHAR, _part INT, _line BIGINT)")
         for index, part in enumerate(table.parts):
             with in_words(part.name):
@@ -218,6 +222,7 @@ def define_rows(engine: Engine, table: Table, columns: Sequence[str]) -> None:
 
 def _insert_rejected(engine: Engine, part: Part, index: int) -> None:
     """Append the lines that DuckDB has rejected since the last call."""
+    # Grouped, since a line may be rejected for several reasons and is one row.
     rejected = engine.run("SELECT line, min(error_type), min(csv_line) FROM reject_errors GROUP BY line ORDER BY line")
     engine.run("DELETE FROM reject_errors; DELETE FROM reject_scans")
     for line, error, content in rejected:

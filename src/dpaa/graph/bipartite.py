@@ -87,6 +87,8 @@ class BipartiteGraph:
         """
         if 2 * len(pairs) >= 2**31 or n_users + n_items >= 2**31:
             raise InputError(f"the graph has {len(pairs):,} edges; at most {2**30 - 1:,} fit its 32-bit indices")
+        # Stable: an item's users stay ascending, so sums over neighbours have the same order, and bits,
+        # everywhere.
         by_item = np.argsort(pairs.item, kind="stable").astype(np.int32)
         slots = [np.bincount(pairs.user, minlength=n_users), np.bincount(pairs.item, minlength=n_items)]
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(slots))]).astype(np.int32)
@@ -101,6 +103,7 @@ class BipartiteGraph:
             n_items=n_items,
             edge_user=on_device(pairs.user.astype(np.int32, copy=False)),
             edge_item=on_device(pairs.item.astype(np.int32, copy=False)),
+            # One 1 expanded to all edges takes no memory.
             edge_count=torch.ones(1, device=device).expand(len(pairs)) if count is None else on_device(count),
             user_degree=on_device(np.bincount(pairs.user, count, minlength=n_users).astype(np.float32)),
             item_degree=on_device(np.bincount(pairs.item, count, minlength=n_items).astype(np.float32)),

@@ -125,6 +125,7 @@ class Compute:
         kernel = default_kernel(graph, size) if method.kernel == "auto" else method.kernel
         width = tile_width(kernel, size, graph.device)
         threads = max(1, cores() // processes_here()) if method.threads == "auto" else method.threads
+        # More threads than tiles and blocks of rows would wait for work that does not exist.
         most = -(-size // width) * most_blocks(2 * graph.n_edges)  # tiles, and blocks of rows of each
         threads = 1 if graph.device.type == "cuda" else min(threads, most)
         batch = max(2048, -(-n_interactions // 500)) if method.batch_size == "auto" else method.batch_size

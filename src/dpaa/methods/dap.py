@@ -28,6 +28,8 @@ def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Ten
     levels, level = torch.unique(degree, return_inverse=True)
     key = cluster * len(levels) + level
     ordered, order = torch.sort(key)
+    # Sorted by cluster and degree, the mean over any range of degrees is a difference of two running sums;
+    # float64, for such differences lose digits.
     running = pad(layer[order].double().cumsum(0), (0, 0, 1, 0))  # (n + 1, d)
 
     def mean(first: Tensor, last: Tensor) -> Tensor:

@@ -127,6 +127,7 @@ class DPAA(UsesPretrained, GraphMethod):
             tables = [self._tiled(torch.cat(self.tables.readout()))]
         else:
             tables = list(islice(self.sent_layers(), self._n_weighted))
+        # Copies: the tables go on changing, and a checkpoint must rebuild the weights of this epoch from them.
         self._strength = [table.rows() for table in tables]
         weights = self._blend(tables)
         return {

@@ -80,6 +80,7 @@ class GraphMethod(TrainingOptions):
         an iterator of batches
         """
         size, rng = self.compute.batch_size, np.random.default_rng([self.seed, epoch])
+        # An epoch's triples stay as long as the epoch: among the memory of steps they would part it.
         with lasting():
             triples = self.tables.sampler.epoch(rng, self.sampler)
         device = self.graph.device

@@ -106,6 +106,7 @@ class PPAC(ChosenStrengths):
             similarity = torch.where(shared > 0, shared / union, -torch.inf)
             if known:
                 similarity[torch.arange(len(block), device=block.device), block] = -torch.inf
+            # Flipped: `top_k` gives ties to the lower column, and the authors' code to the larger user.
             best = top_k(similarity.flip(1), self.neighbours)[1]
             similar.append(torch.where(best >= 0, n_users - 1 - best, -1))
         return torch.cat(similar)

@@ -113,6 +113,8 @@ class TripleSampler:
         blocks, step = _blocks(n), 4 * self.threads  # few blocks at once, so that memory stays small
         with ThreadPoolExecutor(self.threads, thread_name_prefix="sample") as pool:
             for some in (blocks[first : first + step] for first in range(0, len(blocks), step)):
+                # In the order of the blocks, whichever thread was first: the number of threads changes
+                # no draw.
                 drawn = [rng.integers(*limits) for limits in pool.map(bounds, some)]
                 list(pool.map(look_up, some, drawn))
 

@@ -117,6 +117,8 @@ class Rows:
 
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n layer-0 rows, each distinct one times its count."""
+        # A node that occurs n times in a batch is penalised n times, as if every triple were a step of its
+        # own.
         counts = self._distinct.new_zeros(len(self.selection))
         counts.scatter_add_(0, self.index[:n], counts.new_ones(1).expand(n))
         return _HalfSquares.apply(self._columns, counts, *self._ego_tiles)  # type: ignore[no-any-return, no-untyped-call]
@@ -244,6 +246,7 @@ class Tables:
         tables = cls(method, ego, columns)
         method.tables = tables
         method.begin()
+        # As many as tiles and rows can use; where other processes hold columns, this one has fewer tiles.
         workers = Workers(compute.threads, len(ego.tiles))
         tables.propagation = Propagation(graph, method.layers, compute.kernel, workers, method.residual_share())
         tables.set_weights()

@@ -170,6 +170,7 @@ class Ranker:
         """
         row = popularity.to(self._device)
         row = row if self.columns is None else row[self.columns]
+        # One row serves everybody unless pairs are masked, which differ from user to user.
         rows = len(users) if self._masked is not None else 1
         one = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
         times = (len(users) // rows, 1)
@@ -253,4 +254,5 @@ def rank(
         pick = partial(within, picker, ranker.limits) if ranker.limits else picker(slice(None))
         yield scorer(index), pick
 
+    # Block by block: the scores of all users would not fit, and their lists need not.
     return (block for (block,) in ranker.ranked(users, k, variants))

@@ -211,6 +211,7 @@ def reranked(
     """The lists of a block, checked: of the wanted shape, and nothing that must not be recommended."""
     with torch.no_grad():
         values, columns = reranker.rerank(scores, users, k, candidates)
+    # It may be a plug-in: nothing that it returns is shown to anybody unchecked.
     shaped = columns.shape == values.shape == (len(scores), k)
     if not shaped or columns.min() < -1 or columns.max() >= scores.shape[1]:
         raise InputError(

@@ -289,6 +289,7 @@ def styled(chart: Chart, padding: int | dict[str, int] = 12) -> Chart:
     -------
     the configured chart
     """
+    # Fonts by family, not embedded: the page must not load any, and every system has one of these.
     text = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 13, "titleFontSize": 13}
     axis = {"gridColor": GRID, "domainColor": SOFT, "tickColor": SOFT, "titlePadding": 10}
     return (
@@ -332,6 +333,7 @@ def _legend(names: Sequence[str], colours: Sequence[str], **symbols: Any) -> Any
 
 def _fitted(chart: Chart, names: Sequence[str], height: int = HEIGHT) -> Chart:
     """The width of all figures, and space for a legend of these names above."""
+    # Fitted with its padding, so that all figures of a page are of one width whatever their labels.
     size = altair().AutoSizeParams(type="fit", contains="padding")
     rows = -(-len(names) // _columns(names))
     sized = chart.properties(width=WIDTH, height=height + 22 * rows, autosize=size)

@@ -342,6 +342,7 @@ def _add_run(inputs: Inputs, path: Path, name: str, k: int) -> None:
     if family is None:
         family = Family(printable(model.trained_on.name or name), fingerprint, model, k)
         inputs.families.append(family)
+    # A fingerprint may be copied into another manifest; figures go by index, and need the ids themselves.
     if not (family.source.user_ids.equals(model.user_ids) and family.source.item_ids.equals(model.item_ids)):
         raise InputError(f"{path} has other users or items than its dataset {family.name}; train it again")
     content = folder.read_evaluation()

@@ -244,6 +244,7 @@ class Plan:
         -------
         the training
         """
+        # Hyperparameters come from the first draw of the level: seeds of the data must not be tuned to.
         level = self.tuned_severity(severity)
         level = severity if level is None else level
         chosen = self.chosen(method, f"s={level:g}", self.severity_folder(level))

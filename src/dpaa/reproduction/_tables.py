@@ -196,6 +196,7 @@ def measured(results: Sequence[RunResult], labels: Mapping[str, str], columns: S
 
 def ranked(cells: Sequence[Cell]) -> Sequence[Cell]:
     """The same cells with best and second best (high is good) marked, compared as shown with four digits."""
+    # As shown: of two numbers that look alike in the table, none is the better one.
     shown = [round(cell.mean, 4) if cell.values else None for cell in cells]
     levels = sorted({value for value in shown if value is not None}, reverse=True)[:2]
     if len(cells) - shown.count(None) < 2:

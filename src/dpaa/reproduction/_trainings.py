@@ -90,6 +90,7 @@ def key_of(method: str, *parts: Any, version: int | None = None) -> str:
     changed = {PRETRAINED: first} if first > 1 else {}
     fingerprint, *rest = parts
     made_by = version or kind.version
+    # The form of this text must not change: committed results are found by its digest.
     text = json.dumps([fingerprint, method, made_by, *rest, *([changed] if changed else [])], sort_keys=True)
     return f"{method}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

@@ -184,6 +184,8 @@ def _measure(
         held_out = _balanced(whole, row.held_out_per_item, held_out.name)
     if not row.refit:
         train, valid_pairs = held_out.frame("train"), held_out.frame("valid")
+        # Held-out pairs are of the validation split here, so that the test hides neither them nor the test
+        # pairs.
         tested = Dataset.from_frame(train, valid=valid_pairs, test=whole.frame("test"), name=held_out.name)
         held_out = replace(tested, test=Pairs.of([], []))  # training cannot look at test
     folder.mkdir(parents=True, exist_ok=True)

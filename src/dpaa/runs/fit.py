@@ -250,6 +250,7 @@ def fit_method(
     if callbacks.stop_requested():
         raise Interrupted
     measured = dial and len(data.valid) and not distributed.rank()
+    # Measured once, here: who turns the dial later reads the curve from the manifest.
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if measured else None
     manifest["dial"] = finite(drawn.as_json()) if drawn else dict(NO_CURVE)
     manifest |= ({"rerank": rerank.as_json()} if rerank is not None else {}) | (about or {})
@@ -276,6 +277,7 @@ def _train(
         raise InputError(
             f"{method.name} computes with whole tables and cannot be trained in several processes; train it in one"
         )
+    # Rank 0 alone reads files; the others get what it has read.
     start, checkpoint = distributed.broadcast((start, checkpoint))
     identity |= {"kernel": method.compute.kernel} | method.get_params(set(MAY_CHANGE))
     if start is not None:

@@ -240,6 +240,7 @@ class RunFolder:
         target = _io.check_folder_name(path)
         created = _io.missing_folders(target)
         try:
+            # Locked before it is looked at: two calls at once would both find the folder empty.
             with hold_folder(target, path):
                 run = cls._open(Path(path), target, overwrite, resume)
                 begun = run.filled
@@ -358,6 +359,8 @@ class RunFolder:
         if model.attributes is not None:
             contents[ATTRIBUTES_FILE] = model.attributes.with_ids(model.item_ids).write_parquet
         _io.write_files(self.path, contents, DISK_FULL)
+        # The manifest comes last: that it is there makes a run finished, and its digests bind the other files
+        # to it.
         files = {name: digest(self.path / name) for name in BOUND if (self.path / name).exists()}
         self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
         return files[TENSORS]
@@ -491,6 +494,7 @@ class RunFolder:
         method.load_state(self._read_tensors(method.state_shapes()))
         candidates = items[CANDIDATE].cast(pl.Boolean).arg_true().to_numpy() if CANDIDATE in items.columns else None
         popularity = self._numbers(items, ITEMS, RECENT) if RECENT in items.columns else None
+        # Digests last: a damaged file has been named by now for what is wrong with it, which says more.
         for name in BOUND:
             if name in about.files and about.files[name] != digest(self.path / name):
                 raise InputError(f"{self.path / name} is not the file this run was written with; {AGAIN}")

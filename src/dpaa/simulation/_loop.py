@@ -403,6 +403,7 @@ def _loop(
     popular = Evaluator(first, k).truth.popular
     taste_of = tastes(mean_per_row(first.train.user, popular[first.train.item], n_users))
     for number in range(rounds + 1):
+        # The same draws for every policy of a seed: what differs is theirs, and not chance.
         began, rng = time.process_time(), np.random.default_rng([seed, number, 7])
         data = taste.at(log) if number else first
         if not len(data.test):

@@ -218,6 +218,7 @@ class Start:
     @property
     def digest(self) -> str:
         """Digest of all numbers: a checkpoint belongs to one start."""
+        # Names too, and sorted: two parameters of one shape must not be exchangeable.
         content = hashlib.sha256(f"{self.epoch} {self.step} {sorted(self.parameters)}".encode())
         for tensor in (self.table, *(self.parameters[name] for name in sorted(self.parameters))):
             content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -279,6 +280,7 @@ class CheckpointFolder:
         """
         if not self.file.exists():
             return None
+        # Before safetensors maps it: a pipe or a device under the name would hang or never end.
         check_regular(self.file)
         try:
             with safe_open(self.file, framework="pt") as opened:

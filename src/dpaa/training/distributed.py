@@ -140,6 +140,7 @@ class SharedColumns(Columns):
         """Sum over all processes of what `joined` returned in each.  (…)."""
         step = 1 << self._levels
         few = [-(-(last - first) // step) for first, last in zip(self._bounds, self._bounds[1:], strict=False)]
+        # `all_gather` needs one shape, and a process may hold a block of units less than another.
         if len(joined) < max(few):
             joined = torch.cat([joined, joined.new_zeros(max(few) - len(joined), *joined.shape[1:])])
         parts = [part for n, theirs in zip(few, self.peers.everyone(joined), strict=True) for part in theirs[:n]]
@@ -164,6 +165,7 @@ class SharedColumns(Columns):
             return table.new_empty(0)
         whole = table.new_empty(len(table), self.size)
         whole[:, self.own] = table
+        # One after the other: beside its own, rank 0 holds the columns of one process, not of all.
         for rank in range(1, self.peers.count):
             theirs = table.new_empty(len(table), self._widths[rank])
             self.peers.receive(theirs, rank)

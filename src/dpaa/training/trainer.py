@@ -179,6 +179,7 @@ class Trainer:
         self._best = {}  # with Adam's moments three tables less, just before the vectors are computed
         del self._adam
         tables.collect()
+        # The others have some columns only, and nothing to score with.
         if self._columns.leads:
             method.finish()
         return at.best
@@ -199,6 +200,7 @@ class Trainer:
             if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
                 give_back_memory()
                 self._gave_back_at = time.monotonic()
+            # `item` waits for the device, in every step: a loss that is no number ends training where it occurs.
             loss = self._step(batch, learning_rate_at(at.step + 1, self.method)).item()
             if not math.isfinite(loss):
                 raise DivergedError(
@@ -252,6 +254,8 @@ class Trainer:
     def _maybe_save(self, at: Progress) -> None:
         stop = self.stop_requested()
         due = stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds
+        # Agreed, since clocks and signals differ: processes that decide alone would wait for one another for
+        # ever.
         stop, save = self._agreed(stop, due and self.checkpoints is not None)
         if save:
             tensors = whole_state(self.method.tables, self._best, self._adam.state())
