@@ -22,10 +22,11 @@ from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import PAPER_TRAINING
+from dpaa.methods.registry import known
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._paper import ROWS, SIMPLE, Budget
 from dpaa.reproduction._results import ResultStore, RunResult, Study
-from dpaa.reproduction._trainings import RunSpec, fingerprint_of, key_of, known, read_result, run_one
+from dpaa.reproduction._trainings import RunSpec, fingerprint_of, key_of, read_result, run_one
 from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED

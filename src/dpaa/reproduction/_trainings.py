@@ -63,12 +63,6 @@ class RunSpec:
         return key_of(self.method, fingerprint_of(self.folder), self.relevant, *plain)
 
 
-def known(hyperparameters: dict[str, Any], method: str) -> dict[str, Any]:
-    """Those that the method has."""
-    fields = find_method(method).hyperparameters.model_fields
-    return {key: value for key, value in hyperparameters.items() if key in fields}
-
-
 def relevant_hyperparameters(method: Method) -> dict[str, Any]:
     """Hyperparameters that identify a result.
 
