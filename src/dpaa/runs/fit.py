@@ -298,12 +298,9 @@ def _train(
     trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
-        on_epoch=on_epoch,
+        callbacks=replace(callbacks, on_epoch=on_epoch),
         checkpoints=run.checkpoints if run else None,
         identity=identity,
-        stop_requested=callbacks.stop_requested,
-        finish_requested=callbacks.finish_requested,
-        checkpoint_seconds=callbacks.checkpoint_seconds,
         start=start,
         keep_last=keep_last,
     )

@@ -14,6 +14,7 @@ from torch import Tensor
 from dpaa._machine import computing, give_back_memory, lasting
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.kernels import Adam
+from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training import distributed
@@ -34,7 +35,7 @@ from dpaa.training._state import (
 )
 from dpaa.training.distributed import split_columns
 
-__all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
+__all__ = ["MONITOR", "Callbacks", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 MONITOR = "recall@20"
@@ -92,6 +93,28 @@ class TiledAdam(Adam):
 
 
 @dataclass
+class Callbacks:
+    """Functions that a fit calls; all are optional.
+
+    Parameters
+    ----------
+    on_start : before a training: the method and notes on its data
+    on_epoch : after every epoch
+    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`
+    finish_requested : whether to end after this epoch, with the best one so far
+    say : receives other messages for the user
+    checkpoint_seconds : seconds between two checkpoints
+    """
+
+    on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
+    on_epoch: Callable[[EpochReport], None] = lambda _report: None
+    stop_requested: Callable[[], bool] = lambda: False
+    finish_requested: Callable[[], bool] = lambda: False
+    say: Callable[[str], None] = lambda _line: None
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+
+
+@dataclass
 class Trainer:
     """Trains a method, keeps its best epoch, and can resume where it was stopped.
 
@@ -99,24 +122,18 @@ class Trainer:
     ----------
     method : attached to a graph
     validate : computes validation metrics of the current epoch; None trains all epochs and keeps the last
-    on_epoch : called after every epoch
+    callbacks : called after every epoch, and asked after every step or epoch whether to end
     checkpoints : where checkpoints go; None writes none
     identity : what a checkpoint must have been made with (dataset, hyperparameters) to be resumed from
-    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`; checked after every step
-    finish_requested : whether to end with the best epoch so far; checked after every epoch
-    checkpoint_seconds : seconds between two checkpoints
     start : tables that training starts from; default: random numbers
     keep_last : train all epochs and keep the last, instead of the best on validation
     """
 
     method: GraphMethod
     validate: Validate | None = None
-    on_epoch: Callable[[EpochReport], None] = lambda _: None
+    callbacks: Callbacks = field(default_factory=Callbacks)
     checkpoints: CheckpointFolder | None = None
     identity: dict[str, Any] = field(default_factory=dict)
-    stop_requested: Callable[[], bool] = lambda: False
-    finish_requested: Callable[[], bool] = lambda: False
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
     start: Start | None = None
     keep_last: bool = False
 
@@ -165,12 +182,14 @@ class Trainer:
             seconds = at.epoch_seconds + time.perf_counter() - began
             constant = method.warmup_steps <= 1 and method.learning_rate_schedule == "constant"
             rate = None if constant else learning_rate_at(at.step, method)
-            self.on_epoch(EpochReport(at.epoch, at.loss, seconds, valid, at.extras or {}, at.best.epoch, rate))
+            self.callbacks.on_epoch(
+                EpochReport(at.epoch, at.loss, seconds, valid, at.extras or {}, at.best.epoch, rate)
+            )
             loss, at = at.loss, at.next_epoch()
             if at.epochs_above >= DIVERGED_EPOCHS:
                 raise self._diverged(loss, at)
             self._maybe_save(at)
-            self.ended_early = self._agreed(self.finish_requested())[0]
+            self.ended_early = self._agreed(self.callbacks.finish_requested())[0]
             if self.ended_early:
                 break
         if at.epoch > 2 and at.lowest_loss > SHORT_DIVERGED_FACTOR * at.start_level:
@@ -252,8 +271,8 @@ class Trainer:
         return tuple(map(bool, distributed.peers().everyone(torch.tensor(wishes))[0]))
 
     def _maybe_save(self, at: Progress) -> None:
-        stop = self.stop_requested()
-        due = stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds
+        stop = self.callbacks.stop_requested()
+        due = stop or time.monotonic() - self._saved_at >= self.callbacks.checkpoint_seconds
         # Agreed, since clocks and signals differ: processes that decide alone would wait for one another for
         # ever.
         stop, save = self._agreed(stop, due and self.checkpoints is not None)
