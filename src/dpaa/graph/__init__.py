@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaa.graph._products import edge_cosines
+from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.cooccurrence import KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import Adam, bag, top_k

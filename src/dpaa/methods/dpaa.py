@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.data.pairs import popularity_deciles
-from dpaa.graph._products import edge_cosines
+from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums
 from dpaa.methods.graph_method import GraphMethod, fitted, method

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa._machine import cores, give_back_memory
-from dpaa.graph._products import Dots, Projections
+from dpaa.graph._layers import Dots, Projections
 from dpaa.graph.kernels import add_rows_
 from dpaa.graph.propagation import Propagation, Selection
 from dpaa.graph.tiles import Columns, TiledTable, Workers, unit_sums

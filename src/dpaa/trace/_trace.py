@@ -22,7 +22,7 @@ from torch import Tensor
 
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
-from dpaa.graph._products import edge_cosines
+from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import TiledTable
