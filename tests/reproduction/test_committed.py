@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import ABOUT_FILE
+from dpaa.methods._options import known
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.registry import known
 from dpaa.reproduction import BUDGETS, Plan, _plan
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._paper import FIRST, ROWS

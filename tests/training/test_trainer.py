@@ -14,8 +14,8 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Batch, Rows, Tables
-from dpaa.training._state import CheckpointFolder, Progress
-from dpaa.training.trainer import Callbacks, EpochReport, Interrupted, TiledAdam, Trainer
+from dpaa.training._state import Callbacks, CheckpointFolder, Progress
+from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started
 

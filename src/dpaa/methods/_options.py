@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import most_blocks
 from dpaa.graph.tiles import Columns, TiledTable
 from dpaa.methods.base import Method
+from dpaa.methods.registry import find_method
 
 INITIAL_DEVIATION = 0.1
 """Standard deviation of the initial embeddings."""
@@ -179,3 +181,19 @@ def initial_table(
         for tile, columns in zip(table.tiles, table.columns, strict=True):
             tile[first:last] = rows[:, columns]
     return table
+
+
+def known(hyperparameters: Mapping[str, Any], method: str | type[Method]) -> dict[str, Any]:
+    """Choose the hyperparameters that a method has.
+
+    Parameters
+    ----------
+    hyperparameters : name → value, of several methods
+    method : one of them
+
+    Returns
+    -------
+    its own
+    """
+    fields = find_method(method).hyperparameters.model_fields
+    return {name: value for name, value in hyperparameters.items() if name in fields}

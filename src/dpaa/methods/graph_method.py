@@ -11,11 +11,11 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa._machine import lasting
-from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import WHOLE_FROM
 from dpaa.graph.tiles import TiledTable
-from dpaa.methods._options import EARLIER_DEFAULTS, PAPER_TRAINING, Compute, TrainingOptions
+from dpaa.methods._options import EARLIER_DEFAULTS, PAPER_TRAINING, Compute
+from dpaa.methods._trained import TrainedMethod
 from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
 from dpaa.methods.samplers import TripleSampler
 from dpaa.methods.tables import Batch, Rows, Tables, scores
@@ -25,17 +25,10 @@ __all__ += ["WholeTable", "fitted", "method", "scores"]
 """The hooks, and what most files of a method are written with besides."""
 
 
-class GraphMethod(TrainingOptions):
+class GraphMethod(TrainedMethod):
     """Embeddings propagated over the graph of interactions and trained in epochs; each hook has LightGCN's answer."""
 
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-5, 1e-4, 1e-3)}
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "user_ego": ("users", "embedding_size"),
-        "item_ego": ("items", "embedding_size"),
-        "user_embedding": ("users", "embedding_size"),
-        "item_embedding": ("items", "embedding_size"),
-        "item_message": ("items", "embedding_size"),
-    }
     _whole_from: ClassVar[float] = WHOLE_FROM
     """Share of the nodes in a batch from which on whole tables are worked on."""
     _whole_table: ClassVar[bool] = False
@@ -49,16 +42,10 @@ class GraphMethod(TrainingOptions):
 
     tables: Tables = fitted()
     compute: Compute = fitted()
-    user_embedding: Tensor = fitted()
-    """(n_users, d) read-out vectors; empty between validations."""
-    item_embedding: Tensor = fitted()
-    item_message: Tensor = fitted()
-    """(n_items, d) what an item contributes to a user unseen in training."""
 
     def _attach(self, graph: BipartiteGraph) -> None:
         super()._attach(graph)
         self.compute = Compute.of(graph, self)
-        self.user_embedding = self.item_embedding = self.item_message = torch.empty(0)
 
     # ------------------------------------------------------------------ training data
 
@@ -169,90 +156,7 @@ class GraphMethod(TrainingOptions):
         """
         return (self.l2 / len(batch)) * rows.half_squares(parts * len(batch))  # a triple's nodes come first
 
-    # ------------------------------------------------------------------ scores after training
-
-    def finish(self) -> None:
-        """Compute what `scorer` needs, once the best epoch is restored."""
-        self.tables.update_embeddings(with_messages=True)
-
-    def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors | None:
-        """Read-out vectors."""
-        return self.readout_vectors(items, histories)
-
-    def readout_vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> Vectors:
-        """Return the read-out vectors of users and items.
-
-        Parameters
-        ----------
-        items : item indices; None = all
-        histories : users unseen in training, instead of the training users
-
-        Returns
-        -------
-        vectors whose inner products are the scores
-        """
-        table = self.item_embedding if items is None else self.item_embedding.index_select(0, items)
-        users = self.user_embedding if histories is None else self._fold_in(histories)
-        return Vectors(lambda index: users[index], table)
-
-    def item_vectors(self) -> Tensor:
-        """Read-out vectors of the items."""
-        return self.item_embedding
-
-    def sent_layers(self) -> Iterator[TiledTable]:
-        """Compute what nodes send at layers 0 … L−1 (and hold at the end): the layers themselves.
-
-        Returns
-        -------
-        one (n_nodes, d) table after the other, L + 1 in all
-        """
-        return self.tables.propagation.layers(self.tables.ego)
-
-    def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """Compute a new user's own factor of a message's weight: `1/√d_u`.
-
-        Parameters
-        ----------
-        history_length : (users,) items per user
-
-        Returns
-        -------
-        (users,) factors
-        """
-        return history_length.clamp(min=1).rsqrt()
-
-    def _fold_in(self, histories: Histories) -> Tensor:
-        """Read-out vectors of unseen users: one aggregation over the known item vectors.  (users, d)."""
-        if self.layers == 0:
-            raise InputError("a model with layers=0 cannot score users unseen in training; train with layers >= 1")
-        pairs, device = histories.pairs, self.graph.device
-        users, items = (torch.from_numpy(part.astype(np.int64)).to(device) for part in (pairs.user, pairs.item))
-        length = torch.bincount(users, minlength=histories.n_users)
-        total = torch.zeros(len(length), self.item_message.shape[1], device=device)
-        total.index_add_(0, users, self.item_message[items])
-        return total * self.new_user_scale(length.float())[:, None]
-
     # ------------------------------------------------------------------ state
-
-    def extra_state(self) -> dict[str, Tensor]:
-        """Copy what training changes besides tables and parameters, for checkpoints and the best epoch.
-
-        Returns
-        -------
-        name → tensor
-        """
-        return {}
-
-    def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore what `extra_state` returned.
-
-        Parameters
-        ----------
-        state : what `extra_state` returned
-        """
-
-    def _attribute(self, name: str) -> str:
-        return f"tables.{name}" if name in ("user_ego", "item_ego") else super()._attribute(name)
 
     def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
         """Restore what `state` returned; layer 0 is always copied, since it is kept in tiles."""

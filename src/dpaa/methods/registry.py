@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpaa.errors import InputError
@@ -84,22 +83,6 @@ def find_method(method: str | type[Method] | Method) -> type[Method]:
     if METHODS.accepts(kind):
         return METHODS.find(kind)
     raise InputError(f"{method!r} is neither the name nor the class of a method; known methods: {', '.join(METHODS)}")
-
-
-def known(hyperparameters: Mapping[str, Any], method: str | type[Method]) -> dict[str, Any]:
-    """Choose the hyperparameters that a method has.
-
-    Parameters
-    ----------
-    hyperparameters : name → value, of several methods
-    method : one of them
-
-    Returns
-    -------
-    its own
-    """
-    fields = find_method(method).hyperparameters.model_fields
-    return {name: value for name, value in hyperparameters.items() if name in fields}
 
 
 def catalogue(name: str | None = None) -> dict[str, dict[str, Any]]:

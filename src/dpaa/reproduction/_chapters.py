@@ -9,8 +9,8 @@ from typing import Any
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
+from dpaa.methods._options import known
 from dpaa.methods.graph_method import PAPER_TRAINING, GraphMethod
-from dpaa.methods.registry import known
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._plan import TITLES, Plan
 from dpaa.reproduction._results import RunResult

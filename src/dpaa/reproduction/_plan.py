@@ -20,9 +20,9 @@ from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, ya
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.errors import InputError
 from dpaa.methods import find_method
+from dpaa.methods._options import known
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import PAPER_TRAINING
-from dpaa.methods.registry import known
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._paper import ROWS, SIMPLE, Budget
 from dpaa.reproduction._results import ResultStore, RunResult, Study

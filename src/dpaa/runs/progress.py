@@ -10,7 +10,7 @@ from typing import Any
 from dpaa._text import on_one_line, printable
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.training.trainer import MONITOR, Callbacks, EpochReport
+from dpaa.training import MONITOR, Callbacks, EpochReport
 
 __all__ = ["Callbacks", "TrainingDisplay", "watched_training"]
 LINE_SECONDS = 10.0

@@ -14,7 +14,6 @@ from torch import Tensor
 from dpaa._machine import computing, give_back_memory, lasting
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.kernels import Adam
-from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training import distributed
@@ -23,6 +22,7 @@ from dpaa.training._state import (
     MOMENTS,
     SHORT_DIVERGED_FACTOR,
     Best,
+    Callbacks,
     Checkpoint,
     CheckpointFolder,
     EarlyStopping,
@@ -35,11 +35,10 @@ from dpaa.training._state import (
 )
 from dpaa.training.distributed import split_columns
 
-__all__ = ["MONITOR", "Callbacks", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
+__all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "learning_rate_at"]
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 MONITOR = "recall@20"
-CHECKPOINT_SECONDS = 30.0
 GIVE_BACK_SECONDS = 1.0
 """Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
 
@@ -90,28 +89,6 @@ class TiledAdam(Adam):
         with torch.no_grad():
             for name, tensor in super().state().items():
                 tensor.copy_(own[name])
-
-
-@dataclass
-class Callbacks:
-    """Functions that a fit calls; all are optional.
-
-    Parameters
-    ----------
-    on_start : before a training: the method and notes on its data
-    on_epoch : after every epoch
-    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`
-    finish_requested : whether to end after this epoch, with the best one so far
-    say : receives other messages for the user
-    checkpoint_seconds : seconds between two checkpoints
-    """
-
-    on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
-    on_epoch: Callable[[EpochReport], None] = lambda _report: None
-    stop_requested: Callable[[], bool] = lambda: False
-    finish_requested: Callable[[], bool] = lambda: False
-    say: Callable[[str], None] = lambda _line: None
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
 @dataclass

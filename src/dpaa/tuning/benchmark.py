@@ -20,7 +20,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
-from dpaa.methods.registry import known
+from dpaa.methods._options import known
 from dpaa.runs.model import load
 from dpaa.tuning.trial import TRAINED
 from dpaa.tuning.tune import REMEDY, TuneResult, described_folder, tune
