@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
@@ -16,7 +15,6 @@ from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.cooccurrence import Lists
 from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of
 from dpaa.methods.base import Histories, check_fields
@@ -54,7 +52,7 @@ class Candidates:
         -------
         row of the block and item index of each pair, (pairs,) each
         """
-        return self._histories.entries(users)
+        return self.once("taken", lambda: items_of(self.graph, self.histories)).entries(users)
 
     @property
     def popularity(self) -> Tensor:
@@ -77,10 +75,6 @@ class Candidates:
             self._made[key] = make()
         value: T = self._made[key]
         return value
-
-    @cached_property
-    def _histories(self) -> Lists:
-        return items_of(self.graph, self.histories)
 
 
 class Reranker(BaseModel):

@@ -114,6 +114,7 @@ class Trainer:
     start: Start | None = None
     keep_last: bool = False
 
+    @computing()
     def run(self, checkpoint: Checkpoint | None = None) -> Best:
         """Train to the end, from the start or a checkpoint.
 
@@ -125,10 +126,6 @@ class Trainer:
         -------
         the best epoch, which the method then holds
         """
-        with computing():
-            return self._run(checkpoint)
-
-    def _run(self, checkpoint: Checkpoint | None) -> Best:
         method, start = self.method, self.start
         self._columns = split_columns(method.embedding_size, distributed.peers())
         tables = Tables.start(method, start.table if start else None, self._columns)
