@@ -125,6 +125,18 @@ def file_name(text: str) -> str:
     return "-".join(part for part in (cut.strip(" .-_"), digest) if part)
 
 
+def name_and_values(call: str, what: str, form: str) -> tuple[str, dict[str, str]]:
+    """Read `NAME,KEY=VALUE,…`; what it is and how to write it are for the message."""
+    name, *words = (word.strip() for word in call.split(","))
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or key in values:
+            raise InputError(f"cannot read {word!r} of {what}; write {form}")
+        values[key] = value
+    return name, values
+
+
 def counted(number: int, one: str, many: str) -> str:
     """`1 user has`, `1,204 users have`."""
     return f"{number:,} {one if number == 1 else many}"

@@ -13,6 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from dpaa._text import name_and_values
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
@@ -221,13 +222,7 @@ def reranked(
 
 def parse_reranker(text: str) -> Reranker | None:
     """Read `NAME`, or `NAME,PARAMETER=VALUE,…`; `none` is no re-ranker."""
-    name, *words = text.split(",")
-    params: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or key.strip() in params:
-            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,PARAMETER=VALUE, each once")
-        params[key.strip()] = value.strip()
+    name, params = name_and_values(text, f"the re-ranker {text!r}", "NAME,PARAMETER=VALUE, each once")
     return None if text.strip().lower() == "none" else make_reranker(name, params)
 
 
