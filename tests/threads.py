@@ -8,7 +8,9 @@ from unittest.mock import patch
 
 from torch import Tensor
 
-from dpaa.training.distributed import ALONE, Peers
+from dpaa.training.distributed import Peers
+
+ALONE = Peers()
 
 
 class Table:
@@ -26,7 +28,7 @@ class Table:
 
 
 class ThreadGroup:
-    """One of them, as `dpaa.training.distributed.Processes`."""
+    """One of them, in place of `dpaa.training.distributed.Peers`."""
 
     def __init__(self, table: Table, rank: int) -> None:
         self._table, self.rank, self.count = table, rank, table.count

@@ -53,6 +53,7 @@ def open_regular(path: str | Path) -> BufferedReader:
     the open file
     """
     try:
+        # Non-blocking: to open a pipe would otherwise wait for whoever writes to it.
         opened = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; name a file in it") from None
@@ -83,6 +84,7 @@ def read_bytes(path: str | Path, most: int, whole: bool = True) -> bytes:
     """
     with open_regular(path) as file:
         try:
+            # One byte more than is allowed: a size that was asked for beforehand may have changed by now.
             content = file.read(most + 1)
         except OSError as error:
             raise InputError(f"{path} cannot be read ({reason(error)}); check the file") from None
@@ -176,6 +178,7 @@ def check_folder_name(path: str | Path) -> Path:
     -------
     the resolved path
     """
+    # To replace the current folder would leave the caller in one that has no name any more.
     target, here = _without_dangling_link(path), Path.cwd()
     if not target.name or target in (here, *here.parents):
         raise InputError(f"{str(path)!r} is the current folder, one above it or the root; name a folder of its own")
@@ -244,6 +247,7 @@ def write_file(target: str | Path, content: Content, remedy: str, *, make_folder
     remedy : of the `InputError` where it cannot be written (disk full, no permission)
     make_folders : whether missing parents are made
     """
+    # The parent is resolved and the name is not: a link under the name is replaced, never written through.
     target = resolve_path(Path(target).parent) / Path(target).name
     with _write_errors(target, remedy), _parents(target) if make_folders else nullcontext():
         write_files(target.parent, {target.name: content}, remedy)
@@ -263,6 +267,7 @@ def _parents(target: Path) -> Iterator[None]:
 
 def write_files(folder: Path, contents: Mapping[str, Content], remedy: str) -> None:
     """Write several files of a folder, as `write_file` does: all are made before the first replaces its target."""
+    # All are made and flushed before the first is renamed: a full disk leaves the old files, not a mixture.
     with _write_errors(folder / ", ".join(contents), remedy), staging(folder) as beside:
         for name, content in contents.items():
             write_into(beside, name, content)
@@ -303,6 +308,7 @@ def put_in_place(fresh: Path, target: Path) -> None:
 
     Where the file system cannot exchange two names, the old folder is moved away first, into the staging folder.
     """
+    # Content first, the name last: after a power cut a new name must not lead to empty files.
     for file in [*fresh.rglob("*"), fresh]:
         _flush(file)
     fresh.chmod(0o777 & ~_umask())
@@ -349,6 +355,7 @@ def _write_errors(target: Path, remedy: str) -> Iterator[None]:
     """Turn what writers raise when the disk is full into a sentence: each library has its own error."""
     try:
         yield
+    # `BaseException`, because a panic of Polars is no `Exception`.
     except BaseException as error:
         if isinstance(error, OSError) or type(error).__module__.startswith(("polars", "pyo3_runtime", "safetensors")):
             raise InputError(f"cannot write {_shown(target)} ({reason(error)}); {remedy}") from None
@@ -397,6 +404,7 @@ _swept: set[Path] = set()
 @contextmanager
 def staging(parent: Path) -> Iterator[Path]:
     """A private folder in `parent`, removed at the end; those of processes that were killed are removed first."""
+    # Once per folder and process: to look for leftovers lists the whole folder, which may be large.
     if parent not in _swept:
         sweep(parent)
         _swept.add(parent)
@@ -473,6 +481,8 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
+        # Removed while the lock is still held: who waits for it then finds another file under the name, and
+        # locks that.
         with suppress(OSError):
             path.unlink(missing_ok=True)
         os.close(handle)
@@ -490,6 +500,8 @@ def _acquired(path: Path, wait: bool) -> int:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
             stack.callback(os.close, handle)
             try:
+                # `flock` and not `lockf`: it belongs to the open file, so two threads of one process
+                # exclude each other as well.
                 fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 what = _shown(path.parent / path.name.removeprefix(".").removesuffix(".lock"))

@@ -55,6 +55,7 @@ def lasting() -> Iterator[None]:
 
 @cache
 def _keep_freed_memory() -> None:
+    # glibc adjusts both thresholds by itself until one of them is set.
     _set_malloc(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
     _set_malloc(_M_TRIM_THRESHOLD, _NEVER_TRIM)
 
@@ -92,6 +93,7 @@ def memory_at_hand() -> int:
     if meminfo.exists():
         lines = meminfo.read_text(encoding="ascii").splitlines()
         found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    # A container's limit is not in /proc/meminfo: what can be had is the smaller of both.
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     if limit.exists() and used.exists() and limit.read_text(encoding="ascii").strip().isdigit():
         found.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))

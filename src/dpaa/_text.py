@@ -64,6 +64,7 @@ def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) ->
     Text stays as it is but for characters that act unseen, which become `\uXXXX`: `parse_json` gives them back.
     """
     text = json.dumps(finite(content), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
+    # Outside of its strings JSON has none of these characters, so whatever is found may be written as an escape.
     return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
@@ -122,6 +123,18 @@ def file_name(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     cut = kept.encode()[: LONGEST_NAME - len(f"-{digest}")].decode(errors="ignore")
     return "-".join(part for part in (cut.strip(" .-_"), digest) if part)
+
+
+def name_and_values(call: str, what: str, form: str) -> tuple[str, dict[str, str]]:
+    """Read `NAME,KEY=VALUE,…`; what it is and how to write it are for the message."""
+    name, *words = (word.strip() for word in call.split(","))
+    values: dict[str, str] = {}
+    for word in words:
+        key, equals, value = (part.strip() for part in word.partition("="))
+        if not equals or key in values:
+            raise InputError(f"cannot read {word!r} of {what}; write {form}")
+        values[key] = value
+    return name, values
 
 
 def counted(number: int, one: str, many: str) -> str:

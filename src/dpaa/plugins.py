@@ -90,6 +90,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """
         package = origin.get("package", "dpaa") if isinstance(origin, dict) else "dpaa"
         if name in self or package == "dpaa":
+            # A colon would make it an address, which `find` imports; without one it can only be looked up.
             return self.find(name.replace(":", " "))  # an unknown name is refused with the known ones
         what = f"{source} was made with the {self.what} {name!r} of package {package}, which is not installed as a"
         raise InputError(f"{what} plug-in here; install it, or name its class with dpaa --plugin package.module:Class")

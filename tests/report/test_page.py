@@ -27,11 +27,11 @@ HOSTILE = (
     "</style></svg><b onclick=a>&amp;",
     "{{7*7}}",
 )
-FOLDED = ["dial", "training", "trace", "provenance"]
+FOLDED = ["dial", "training", "provenance"]
 CHAPTERS = ["summary", "trade", "exposure", "metrics", "comparison", "data", "items", *FOLDED]
 DRAWN = {
     *("long-tail", "accuracy-against-bias", "differences"),
-    *("exposure-by-popularity", "training-accuracy", "training-loss", "pretrained-share", "message-weights"),
+    *("exposure-by-popularity", "training-accuracy", "training-loss"),
     "dial-curve",
     "dial-curve-2",
     "dial-curve-3",

@@ -10,13 +10,14 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import ABOUT_FILE
+from dpaa.methods._options import known
 from dpaa.methods.graph_method import EARLIER_DEFAULTS, PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.reproduction import BUDGETS, Plan, _plan
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._paper import FIRST, ROWS
 from dpaa.reproduction._results import ResultStore, RunResult, Stored, Study
-from dpaa.reproduction._trainings import RunSpec, key_of, known, relevant_hyperparameters
+from dpaa.reproduction._trainings import RunSpec, key_of, relevant_hyperparameters
 
 COMMITTED = Path(__file__).parents[2] / "results"
 REMOVED = ("dpaa-auto", "dpaa-reading")

@@ -154,7 +154,7 @@ def test_torchrun_that_is_stopped_resumes_to_the_same_bytes(data: Dataset, tmp_p
     wanted += ["--set", "epochs=200", "--set", "patience=200"]
     script = tmp_path / "often.py"
     script.write_text(
-        "from dpaa.training import trainer; trainer.CHECKPOINT_SECONDS = 0; import dpaa.cli; dpaa.cli.main()"
+        "from dpaa.training import _state; _state.CHECKPOINT_SECONDS = 0; import dpaa.cli; dpaa.cli.main()"
     )
     call = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     call += [str(script), "train", str(place), *wanted, "--out", str(run)]

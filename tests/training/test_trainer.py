@@ -14,7 +14,7 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Batch, Rows, Tables
-from dpaa.training._state import CheckpointFolder, Progress
+from dpaa.training._state import Callbacks, CheckpointFolder, Progress
 from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started
@@ -70,7 +70,7 @@ def as_the_paper_trains(
 def test_the_papers_protocol_is_its_loop_bit_for_bit() -> None:
     plain, trained = method_of(epochs=12), method_of(epochs=12, patience=3)
     reports: list[EpochReport] = []
-    Trainer(trained, validate=hash_validate, on_epoch=reports.append).run()
+    Trainer(trained, validate=hash_validate, callbacks=Callbacks(on_epoch=reports.append)).run()
     values = as_the_paper_trains(plain, hash_validate, patience=3)
     assert [report.valid["recall@20"] for report in reports] == values
     assert 3 < len(values) < 12, "patience has ended it"
@@ -82,7 +82,7 @@ def test_the_learning_rate_rises_step_by_step_and_is_told() -> None:
     """With the first of 5 steps an epoch at a fifth of the rate, and so on, against Adam called by hand."""
     warmed, by_hand = method_of(epochs=2, warmup_steps=8), method_of()
     reports: list[EpochReport] = []
-    Trainer(warmed, on_epoch=reports.append).run()
+    Trainer(warmed, callbacks=Callbacks(on_epoch=reports.append)).run()
     Tables.start(by_hand)
     adam = TiledAdam(by_hand.tables)
     rates = [1e-3 * step / 8 for step in range(1, 9)] + [1e-3, 1e-3]
@@ -97,7 +97,9 @@ def test_the_learning_rate_rises_step_by_step_and_is_told() -> None:
 def test_validation_waits_for_its_steps_but_not_in_the_first_and_last_epoch() -> None:
     reports: list[EpochReport] = []
     method = method_of(epochs=9, validation_steps=11)  # of 5 steps an epoch: after epochs 1, 4, 7, and 9
-    found = Trainer(method, validate=scripted([0.1, 0.3, 0.2, 0.25]), on_epoch=reports.append).run()
+    found = Trainer(
+        method, validate=scripted([0.1, 0.3, 0.2, 0.25]), callbacks=Callbacks(on_epoch=reports.append)
+    ).run()
     assert [report.epoch for report in reports if report.valid] == [1, 4, 7, 9]
     assert (found.epoch, found.step, found.value) == (4, 20, 0.3)
 
@@ -129,7 +131,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
 ) -> None:
     whole: list[EpochReport] = []
     straight = method_of(**settings)
-    expected = Trainer(straight, validate=hash_validate, on_epoch=whole.append).run()
+    expected = Trainer(straight, validate=hash_validate, callbacks=Callbacks(on_epoch=whole.append)).run()
     folder = CheckpointFolder(tmp_path / "checkpoint")
     asked = 0
 
@@ -142,9 +144,8 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     first = Trainer(
         method_of(**settings),
         validate=hash_validate,
-        on_epoch=parts.append,
+        callbacks=Callbacks(on_epoch=parts.append, stop_requested=stop),
         checkpoints=folder,
-        stop_requested=stop,
         identity={"a": 1},
     )
     with pytest.raises(Interrupted):
@@ -152,9 +153,8 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     checkpoint = folder.load()
     assert checkpoint is not None
     resumed = method_of(**settings)
-    found = Trainer(resumed, validate=hash_validate, on_epoch=parts.append, checkpoints=folder, identity={"a": 1}).run(
-        checkpoint
-    )
+    how = {"callbacks": Callbacks(on_epoch=parts.append), "checkpoints": folder, "identity": {"a": 1}}
+    found = Trainer(resumed, validate=hash_validate, **how).run(checkpoint)
     assert found == expected
     assert torch.equal(resumed.tables.ego.rows(), straight.tables.ego.rows())
     assert [replace(part, seconds=0.0) for part in parts] == [replace(one, seconds=0.0) for one in whole]
@@ -162,7 +162,7 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
 
 def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
-    Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
+    Trainer(method_of(), checkpoints=folder, callbacks=Callbacks(checkpoint_seconds=0)).run()
     checkpoint = folder.load()
     assert checkpoint is not None
     checkpoint.tensors.pop("adam.mean")

@@ -364,7 +364,8 @@ def audit(
     log = interactions(data, items=items, **reading)
     notes, lists, drift = list(log.notes), None, None
     if recs is not None:
-        lists = amplification(log, read_recommendations(recs, log.user_ids, log.item_ids, k), group_by)
+        lists = amplification(log, read_recommendations(recs, log.data.user_ids, log.data.item_ids, k), group_by)
+        # Once more, now that the length of the lists is known: a check of @20 says nothing about lists of 10.
         for check in checks:
             check_name(check.name, True, lists.k, against is not None, group_by)
         notes += lists.notes
@@ -373,5 +374,5 @@ def audit(
     elif against is not None:
         prepared = isinstance(against, Dataset) or (isinstance(against, str | Path) and Path(against).is_dir())
         drift = drift_between(interactions(against, **({} if prepared else reading)), log)
-    result = Audit(log.source, skew(log, need_whole(periods, "periods")), lists, drift, notes, invalid=log.invalid)
+    result = Audit(log.source, skew(log, need_whole(periods, "periods")), lists, drift, notes, invalid=log.data.invalid)
     return replace(result, checks=[check.apply(result.numbers) for check in checks])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dpaa.data.attributes import ItemAttributes, attributes_of
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.ids import Column, distinct_ids, encode, is_text
+from dpaa.data.ids import Column, encode, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.pairs import popular_items, popularity_deciles
@@ -29,49 +28,28 @@ from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, exposures
 from dpaa.evaluation.recommendations import Recommendations
 
-Ints = NDArray[Any]
-
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """Distinct (user, item) pairs as indices, in any order."""
+    """The training pairs of a dataset, or the positive rows of a log: validation and test are not looked at."""
 
+    data: Dataset
     source: str
     """Where they come from, in words."""
-    user_ids: pl.Series
-    """(n_users,) ascending; with or without a pair."""
-    item_ids: pl.Series
-    """(n_items,)"""
-    user: Ints
-    """(n,)"""
-    item: Ints
-    """(n,)"""
-    count: Ints | None
-    """(n,): how often each pair occurred; None = once each."""
+    notes: tuple[str, ...]
     times: pl.DataFrame | None
     """`item, time, count` of the pairs with a known time (the first, if a pair is repeated); time: number or UTC."""
-    candidates: Ints | None = None
-    """Indices of the items that may be recommended; None = all."""
-    notes: tuple[str, ...] = ()
-    attributes: ItemAttributes | None = None
-    """What is known of the items."""
-    invalid: pl.DataFrame | None = None
-    """Faulty rows that were left out: `source, row, fault, content`."""
-
-    @property
-    def titles(self) -> pl.Series | None:
-        """(n_items,) names of the items for people, where they are known."""
-        return None if self.attributes is None else self.attributes.titles
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Interactions of each item.  Returns (n_items,)."""
-        return np.bincount(self.item, self.count, minlength=len(self.item_ids)).astype(np.int64)
+        train = self.data.train
+        return np.bincount(train.item, train.count, minlength=self.data.n_items).astype(np.int64)
 
     @cached_property
     def history_lengths(self) -> NDArray[np.int64]:
         """Distinct items of each user.  Returns (n_users,)."""
-        return np.bincount(self.user, minlength=len(self.user_ids))
+        return np.bincount(self.data.train.user, minlength=self.data.n_users)
 
     @cached_property
     def popular(self) -> NDArray[np.bool_]:
@@ -81,7 +59,7 @@ class Interactions:
     @cached_property
     def popular_share(self) -> NDArray[np.float64]:
         """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
-        return mean_per_row(self.user, self.popular[self.item], len(self.user_ids))
+        return mean_per_row(self.data.train.user, self.popular[self.data.train.item], self.data.n_users)
 
     @cached_property
     def taste(self) -> NDArray[np.int64]:
@@ -102,8 +80,7 @@ def interactions(
 ) -> Interactions:
     """Read a prepared dataset (or its folder), a log (files, folders, patterns, `-`, URLs) or a dataframe.
 
-    Of a dataset, the training split: validation and test are not looked at.  Of a log, the positive rows, each pair
-    once, as `dpaa data log` reads them.  Parameters as in `dpaa.audit`.
+    Of a log each pair once, as `dpaa data log` reads it.  Parameters as in `dpaa.audit`.
     """
     paths = [data] if isinstance(data, str | Path) else data if isinstance(data, list | tuple) else []
     names = names or ColumnNames()
@@ -113,33 +90,21 @@ def interactions(
             raise InputError(
                 f"{paths[0] if paths else data} is prepared already; leave out options on how a log is read"
             )
-        return _of_dataset(data if isinstance(data, Dataset) else read_dataset(paths[0]))
+        made = data if isinstance(data, Dataset) else read_dataset(paths[0])
+        return Interactions(made, f"the training split of dataset {made.name}", (), _times(made))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)
     log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
-    frame, notes, attributes = log.frame, tuple(log.notes), None
-    user_ids, item_ids = (distinct_ids([frame[column]]) for column in (Column.USER, Column.ITEM))
+    whole = Dataset.of({"train": log.frame}, name=table.name, about={}, invalid=log.invalid)
+    made = replace(whole, notes=log.notes)  # that nothing is held out is no fault of a log
     if items is not None:
-        named = open_table(items) if isinstance(items, str | Path) else as_table(items, "the items frame")
-        attributes, more = attributes_of(named, item_ids, names.item)
-        notes = (*notes, *more)
-    user, item = encode(frame[Column.USER], user_ids), encode(frame[Column.ITEM], item_ids)
-    count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else None
-    source, times = f"log {table.name}", _times(frame, item)
-    return Interactions(source, user_ids, item_ids, user, item, count, times, None, notes, attributes, log.invalid)
+        made = made.with_items(open_table(items) if isinstance(items, str | Path) else items, names.item)
+    return Interactions(made, f"log {table.name}", made.notes, _times(made))
 
 
-def _of_dataset(data: Dataset) -> Interactions:
-    frame = data.frame("train")
-    times = _times(frame, encode(frame[Column.ITEM], data.item_ids))
-    ids, train = (data.user_ids, data.item_ids), data.train
-    source = f"the training split of dataset {data.name}"
-    known = {"candidates": data.candidates, "attributes": data.attributes}
-    return Interactions(source, *ids, train.user, train.item, train.count, times, **known)  # type: ignore[arg-type]
-
-
-def _times(frame: pl.DataFrame, item: Ints) -> pl.DataFrame | None:
+def _times(data: Dataset) -> pl.DataFrame | None:
     """`item, time, count` of the pairs that have a time; None where none has."""
+    frame = data.frame("train")
     if Column.TIMESTAMP not in frame.columns:
         return None
     time = frame[Column.TIMESTAMP]
@@ -147,6 +112,7 @@ def _times(frame: pl.DataFrame, item: Ints) -> pl.DataFrame | None:
     if not (time.dtype.is_numeric() or time.dtype.is_temporal()):
         return None
     count = frame[Column.COUNT] if Column.COUNT in frame.columns else np.ones(len(frame), dtype=np.int64)
+    item = encode(frame[Column.ITEM], data.item_ids)
     known = pl.DataFrame({"item": item, "time": time, "count": count}).drop_nulls("time")
     return known if known.height else None
 
@@ -348,19 +314,18 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
 
     With a column of the items, exposure of its groups too; merit is then what the users with a list took in the log.
     """
-    groups: dict[str, NDArray[np.bool_]] = {}
+    data, groups = log.data, dict[str, NDArray[np.bool_]]()
     if group_by is not None:
-        if log.attributes is None:
+        if data.attributes is None:
             raise InputError(f"the items of {log.source} have no column {group_by!r}; name their file with --items")
-        groups = {f"{group_by}={value}": mask for value, mask in log.attributes.groups(group_by).items()}
+        groups = {f"{group_by}={value}": mask for value, mask in data.attributes.groups(group_by).items()}
     listed = (recs.items >= 0).any(axis=1)
     if not listed.any():
         raise InputError(f"no list of {recs.name} has an item of the log; audit it against the log it came from")
     users, lists, k = recs.users[listed], recs.items[listed], recs.items.shape[1]
-    history, own = (log.user, log.item), np.isin(log.user, users)
-    taken = np.unique(log.user[own].astype(np.int64) * len(log.counts) + log.item[own])
-    known: Any = {"candidates": log.candidates, "groups": groups}
-    truth = GroundTruth(users, len(log.user_ids), log.counts, taken, history, **known)
+    taken = data.train.keys(data.n_items)[np.isin(data.train.user, users)]
+    known: Any = {"history": (data.train.user, data.train.item), "candidates": data.candidates, "groups": groups}
+    truth = GroundTruth(users, data.n_users, log.counts, taken, **known)
     at = truth.context(lists)
     columns = {name: METRICS[name].formula(at) for name in ("arp", "popularity_lift", "aplt", "upd")}
     columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - log.popular_share[users]}
@@ -376,8 +341,8 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
 
     def shift(item: int) -> Row:
         return {
-            "item_id": log.item_ids[item],
-            "title": None if log.titles is None else log.titles[item],
+            "item_id": data.item_ids[item],
+            "title": None if data.titles is None else data.titles[item],
             "group": "popular" if log.popular[item] else "niche",
             "interactions": int(counts[item]),
             "recommendations": int(shown[item]),
@@ -442,9 +407,9 @@ class Drift:
 
 def drift_between(older: Interactions, newer: Interactions) -> Drift:
     """From one log to another, item by item."""
-    if is_text(older.item_ids) != is_text(newer.item_ids):
+    if is_text(older.data.item_ids) != is_text(newer.data.item_ids):
         raise InputError(f"the items of {older.source} and of {newer.source} have ids of different types; cast them")
-    tables = [pl.DataFrame({"id": log.item_ids, "count": log.counts}) for log in (older, newer)]
+    tables = [pl.DataFrame({"id": log.data.item_ids, "count": log.counts}) for log in (older, newer)]
     both = tables[0].join(tables[1], on="id", how="full", coalesce=True).sort("id").fill_null(0)
     before, after = (both[name].to_numpy().astype(np.float64) for name in ("count", "count_right"))
     return _drift(older.source, newer.source, before, after)
@@ -465,7 +430,7 @@ def drift_at(log: Interactions, moment: str) -> Drift:
     if early.all() or not early.any():
         raise InputError(f"{log.source} has nothing before {moment} or nothing from then on; choose another time")
     parts = [
-        np.bincount(item[rows], count[rows], minlength=len(log.item_ids)).astype(np.float64) for rows in (early, ~early)
+        np.bincount(item[rows], count[rows], minlength=log.data.n_items).astype(np.float64) for rows in (early, ~early)
     ]
     return _drift(f"{log.source} before {moment}", f"{log.source} from {moment} on", *parts)
 

@@ -301,6 +301,7 @@ def compare_entries(
     contrasts = [values.contrast(*one) for one in tests]
     harmless = [values.contrast(entry.name, popular, 1 - margin) for entry in others]
     how: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
+    # In one call, so that all share the same sign flips; Holm's correction below is of the contrasts alone.
     results = statistics.compare_means(values.table, [*contrasts, *harmless], **how)
     outcomes = dict(zip(tests, results, strict=False))
     corrected = dict(zip(tests, statistics.holm([outcome.p for outcome in outcomes.values()]), strict=True))

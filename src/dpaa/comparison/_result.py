@@ -39,6 +39,7 @@ def relative_change(baseline: float, difference: float) -> float:
     NaN where the baseline is 0 or near it: 0.0001 → 0.0618 is a difference of 0.0617, which means something, and
     61,700%, which does not.  Print the difference instead of a percentage there.
     """
+    # Written so that NaN, which compares as false, ends here too.
     if not baseline or not abs(difference) <= NEAR_ZERO * abs(baseline):
         return float("nan")
     return difference / abs(baseline)

@@ -229,6 +229,7 @@ class _Tossed:
         number = heads @ self._there
         of_heads = heads @ self.differences
         of_tails = self._total - of_heads
+        # Rounding leaves a sum of 0 on either side of it, which would decide whether the series counts as far.
         for sums in (of_heads, of_tails):
             sums[np.abs(sums) <= self._tie] = 0.0
         with np.errstate(divide="ignore", invalid="ignore"):

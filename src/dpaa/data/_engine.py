@@ -103,6 +103,7 @@ class Engine:
     def frame(self, query: str) -> pl.DataFrame:
         """A result as a Polars frame, in its order; DuckDB's own way would need pyarrow."""
         self.write(query, file := self.new_file(), "uncompressed")
+        # Not mapped: the file goes now, and the frame stays.
         frame = pl.read_parquet(file, glob=False, memory_map=False)
         file.unlink()
         return frame

@@ -14,7 +14,7 @@ from dpaa.data._values import WHOLE_NUMBER, Values
 from dpaa.data.ids import Column
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, find_columns, note_positives, rule_column
 from dpaa.data.tables import Table
-from dpaa.errors import InputError, MissingExtraError
+from dpaa.errors import InputError, import_extra
 
 FUNCTIONS = (
     "CREATE OR REPLACE TEMPORARY FUNCTION number(t STRING) RETURNS STRING RETURN substr(md5(t), 1, 16)",
@@ -33,12 +33,9 @@ class SparkEngine(Engine):
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
-            from pyspark.sql import SparkSession
-        except ImportError:
-            raise MissingExtraError("preparing a log with Spark", "spark") from None
-        self._own = SparkSession.getActiveSession() is None
-        self.session: Any = SparkSession.builder.appName("dpaa").getOrCreate()
+        sessions = import_extra("pyspark.sql", "preparing a log with Spark", "spark").SparkSession
+        self._own = sessions.getActiveSession() is None
+        self.session: Any = sessions.builder.appName("dpaa").getOrCreate()
         self.session.conf.set("spark.sql.session.timeZone", "UTC")
         self.session.conf.set("spark.sql.ansi.enabled", "true")
         self._folder = folder

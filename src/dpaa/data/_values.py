@@ -86,6 +86,7 @@ def read_values(
     if not table.typed:
         for (torn,) in engine.run("SELECT DISTINCT _torn FROM rows WHERE _torn IS NOT NULL"):
             faults[torn] = "", f"_torn IS NOT NULL AND _torn = {text(torn)}"
+    # One pass counts the faults of all kinds; the slower search for where they are is made for those that occur.
     counts = "".join(f", count_if({holds})" for _, holds in faults.values())
     total, *numbers = engine.row(f"SELECT count(*){counts} FROM rows")
     if not total:

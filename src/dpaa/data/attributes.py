@@ -94,6 +94,7 @@ class ItemAttributes:
         if len(each) > MOST_GROUPS:
             what = f"column {name!r} of the items has {len(each):,} different values"
             raise InputError(f"{what}, too many for groups; choose one of at most {MOST_GROUPS}")
+        # As numbers where they are: as text, 10 would come before 9.
         each.sort(key=float if self.frame[name].dtype.is_numeric() else str)
         groups = {value: values.list.contains(value).to_numpy() for value in each}
         if (bare := (values.list.len() == 0).to_numpy()).any():
@@ -189,6 +190,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     if not len(known):
         ours = f"{kind(item_ids)} such as {item_ids[0]!r}"
         raise InputError(f"no item of {table.name} is in the log, whose ids are {ours}; use the ids of the log")
+    # Rows go to items by their index: the table may have others, in any order, and lack some.
     row = np.full(len(item_ids), -1)
     row[index[known]] = known
     frame = _kept(table.read(others), table)

@@ -197,6 +197,7 @@ class Dataset:
         a new dataset
         """
         merged = pl.concat([self.frame(split) for split in SPLITS], how="diagonal_relaxed")
+        # Training pairs come first: of a pair in two splits its count is the one that stays.
         merged = merged.unique(IDS, keep="first", maintain_order=True)
         if Column.COUNT in merged.columns:
             merged = merged.with_columns(pl.col(Column.COUNT).fill_null(1))
@@ -576,6 +577,7 @@ def read_dataset(folder: str | Path) -> Dataset:
         dataset = _assembled(frames, name, candidates, about, randomised)
     except InputError as error:
         raise InputError(f"{path} is damaged: {str(error).partition(';')[0]}; {REMEDY}") from error
+    # Of the content and not of the bytes: a file written again by another library is the same dataset.
     if dataset.fingerprint != expected:
         raise InputError(f"{path} was changed after it was written (its fingerprint does not match); {REMEDY}")
     known = attributes.get("digest") if isinstance(attributes, dict) else None
@@ -639,6 +641,7 @@ def _assembled(
 
 def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:
     """The pairs in order, and the other columns in the same order."""
+    # One number per pair: sorted several times as fast as two columns, and repeats are neighbours afterwards.
     keys = user.astype(np.int64) * (int(item.max(initial=0)) + 1) + item
     order = np.argsort(keys)
     keys = keys[order]

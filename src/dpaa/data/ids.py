@@ -118,6 +118,7 @@ def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
         rows = np.full(high - low + 1, -1, dtype=np.int32)
         rows[(ids - low).to_numpy()] = np.arange(len(ids), dtype=np.int32)
         found: npt.NDArray[np.int32] = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
+        # What was clipped looks like the first or the last id.
         found[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
         return found
     numbers = pl.int_range(len(ids), dtype=pl.Int32, eager=True)

@@ -159,6 +159,7 @@ def _standard_input() -> TemporaryDirectory[str]:
     """A copy of standard input, made once, since it is read more than once."""
     if sys.stdin is None or sys.stdin.isatty():
         raise InputError("standard input is the keyboard; pipe a log to it: zcat clicks.csv.gz | dpaa data log -")
+    # Copied as bytes: what it is (gzipped, Parquet) shows when the copy is opened like any other file.
     folder = temporary_folder("dpaa-input-")
     with Path(folder.name, "log").open("xb") as stream:
         shutil.copyfileobj(sys.stdin.buffer, stream)
@@ -196,6 +197,7 @@ def _format_of(file: Path, shown: str, form: TextForm) -> str:
     ending = ending_of(shown)
     if ending in BY_ENDING or form != TextForm():
         return BY_ENDING.get(ending, "csv")
+    # By the first bytes and no further: an ending may be missing, but a file of gigabytes is not read for that.
     if read_bytes(file, 4, whole=False)[:4] == MAGIC:
         return "parquet"
     first = _first_line(file)[1]

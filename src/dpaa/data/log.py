@@ -178,6 +178,7 @@ def define_pairs(engine: Engine, values: Values, source: str, keep_duplicates: b
     columns of the table
     """
     columns = [*values.columns, *([Column.COUNT] if keep_duplicates else [])]
+    # Time and rating must come from one row, which takes a window; of one of them alone the minimum will do.
     if Column.TIMESTAMP in values.columns and Column.RATING in values.columns:
         pair = "PARTITION BY user_id, item_id"
         number = f"row_number() OVER ({pair} ORDER BY timestamp NULLS LAST, rating NULLS LAST) AS ordinal"

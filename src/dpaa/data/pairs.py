@@ -46,6 +46,8 @@ class Pairs:
         users, items = np.asarray(user, dtype=np.int32), np.asarray(item, dtype=np.int32)
         if users.shape != items.shape or users.ndim != 1:
             raise ValueError(f"user and item must be arrays of one length, got shapes {users.shape} and {items.shape}")
+        # The largest index here, not the catalogue's size, which is not known: keys do not leave this
+        # function.
         n_items = int(items.max()) + 1 if items.size else 0
         keys = users.astype(np.int64) * n_items + items
         if count is None:
@@ -127,9 +129,11 @@ def fingerprint(user_ids: pl.Series, item_ids: pl.Series, arrays: Iterable[Indic
     for ids in (user_ids, item_ids):
         feed(kind(ids).encode())
         if is_text(ids):
+            # Lengths before content: the ids `ab`, `c` and `a`, `bc` would have one digest otherwise.
             lengths = ids.str.len_bytes().cast(pl.Int64).to_numpy().astype("<i8")
             feed(lengths)
             digest.update(int(lengths.sum()).to_bytes(8, "little"))
+            # By slices: one text of all ids would take as much memory as the ids themselves.
             for first in range(0, len(ids), AT_ONCE):
                 digest.update("".join(ids.slice(first, AT_ONCE).to_list()).encode())
         else:

@@ -70,6 +70,7 @@ def check_size(file: Path, columns: Sequence[str]) -> tuple[tuple[str, ...], int
     -------
     all columns of the file, and the number of its rows
     """
+    # From the metadata alone: no page is read, and no buffer is sized by what an untrusted footer claims.
     size, path = check_regular(file), [escape(str(resolve_path(file)))]
     connection = shared_database().cursor()
     try:

@@ -251,6 +251,7 @@ def append_table(
     if times[0] == "dates":
         new = new.with_columns(pl.col(Column.TIMESTAMP).cast(old[Column.TIMESTAMP].dtype))
     again = new.join(old, on=IDS, how="semi")
+    # A row of a pair that is there already is no new pair: it only counts.
     if recipe.keep_duplicates:
         more = again.select(*IDS, pl.col(Column.COUNT).alias("more"))
         count = pl.col(Column.COUNT).fill_null(1) + pl.col("more").fill_null(0)

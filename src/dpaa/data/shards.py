@@ -63,6 +63,7 @@ def join_folder(folder: Path, about: Mapping[str, Any]) -> None:
     if home.is_file() or (home.exists() and not (home / ABOUT).exists() and any(home.glob("[!.]*"))):
         raise InputError(f"{folder} is a file or a folder that holds no shards; {REMEDY}")
     own_folder(home, REMEDY)
+    # Of shards that begin at once, one writes what all have in common and the others compare.
     with locked(lock_of(home), wait=True):
         if not (home / ABOUT).exists():
             write_file(home / ABOUT, as_json(dict(about)), REMEDY)

@@ -157,6 +157,7 @@ def _per_user(own: str, order: str, test: str, valid: str, trained: bool, fold: 
     most = "CASE WHEN known IS NULL THEN n - 1 ELSE n END" if trained else "n - 1"
     users = "SELECT user_id, count(*) AS n FROM pairs GROUP BY user_id"
     wanted = f"SELECT user_id AS owner, {most} AS most, {test} AS n_test, {valid} AS n_valid FROM ({users}) AS users"
+    # Where a user has too few pairs for all three, the test takes them first and training keeps one.
     sizes = (
         "SELECT owner, least(n_test, most) AS last_test, least(n_test, most) + "
         f"least(n_valid, most - least(n_test, most)) AS last_valid FROM ({wanted} {known}) AS wanted"
@@ -241,6 +242,7 @@ def drop_rare(engine: Engine, least: dict[str, int], columns: Sequence[str]) -> 
         f"{column} IN (SELECT {column} FROM pairs GROUP BY {column} HAVING count(*) >= {few})"
         for column, few in least.items()
     )
+    # To drop an item may leave a user with too few pairs, and the reverse; it ends, as pairs only become fewer.
     while now != was:
         engine.define("kept", f"SELECT {', '.join(columns)} FROM pairs WHERE {enough}")
         engine.define("pairs", "SELECT * FROM kept")

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +22,7 @@ import polars as pl
 from dpaa.data._engine import Engine, in_words, listed, name, text
 from dpaa.data.ids import Column
 from dpaa.data.parquet import check_size
-from dpaa.errors import InputError, MissingExtraError, reason
+from dpaa.errors import InputError, import_extra, reason
 
 LONGEST_LINE = 4_000_000
 """Bytes.  A user's list in list form has that many with 400,000 items."""
@@ -81,6 +80,8 @@ class Part:
         """The records as a table function of DuckDB, every field as text."""
         quote = text('"' if self.separator in QUOTING else "")
         types = ", ".join(f"{text(one)}: 'VARCHAR'" for one in fields)
+        # Nothing is detected: DuckDB guesses from a sample, and what a later row has would be an error or
+        # another type.
         options = (
             f"auto_detect = false, header = false, columns = {{{types}}}, delim = {text(self.separator)}, "
             f"quote = {quote}, escape = {quote}, skip = {self.skipped}, encoding = {text(self.encoding)}, "
@@ -208,6 +209,8 @@ def define_rows(engine: Engine, table: Table, columns: Sequence[str]) -> None:
         )
     else:
         own = ", ".join(f"{name(one)} VARCHAR" for one in columns)
+        # A table and no view: which lines are rejected is known after a scan, and every scan rejects them
+        # again.
         engine.run(f"CREATE OR REPLACE TEMP TABLE raw ({own}, _torn VARCHAR, _part INT, _line BIGINT)")
         for index, part in enumerate(table.parts):
             with in_words(part.name):
@@ -219,6 +222,7 @@ def define_rows(engine: Engine, table: Table, columns: Sequence[str]) -> None:
 
 def _insert_rejected(engine: Engine, part: Part, index: int) -> None:
     """Append the lines that DuckDB has rejected since the last call."""
+    # Grouped, since a line may be rejected for several reasons and is one row.
     rejected = engine.run("SELECT line, min(error_type), min(csv_line) FROM reject_errors GROUP BY line ORDER BY line")
     engine.run("DELETE FROM reject_errors; DELETE FROM reject_scans")
     for line, error, content in rejected:
@@ -349,10 +353,7 @@ def to_pandas(thing: Any) -> Any:
     -------
     a `pandas.DataFrame` with the same columns
     """
-    try:
-        pandas = import_module("pandas")
-    except ImportError:
-        raise MissingExtraError("a pandas frame", "pandas") from None
+    pandas = import_extra("pandas", "a pandas frame", "pandas")
     frame = thing.to_frame() if hasattr(thing, "to_frame") else thing
     if not isinstance(frame, pl.DataFrame):
         raise InputError(f"a {type(thing).__name__} is no table; give a frame, an evaluation, a comparison or an audit")

@@ -184,6 +184,7 @@ def jensen_shannon(one: Floats, other: Floats) -> Floats:
     middle = (one + other) / 2.0
     divergence = np.zeros(len(middle))
     for p in (one, other):
+        # Only where p > 0 is there anything to add, and there the middle is positive too.
         ratio = np.divide(p, middle, out=np.ones_like(p), where=p > 0)  # 0 · log 0 = 0
         divergence += 0.5 * (p * np.log2(ratio)).sum(axis=1)
     return np.sqrt(np.clip(divergence, 0.0, 1.0))

@@ -132,6 +132,7 @@ class GroundTruth:
         """
         if not len(keys):
             return np.zeros(lists.shape, dtype=bool)
+        # Looked up by bisection: a table of users × items would not fit, and the keys are sorted anyway.
         wanted = self.users[:, None].astype(np.int64) * self.n_items + lists
         index = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.asarray((keys[index] == wanted) & (lists >= 0))

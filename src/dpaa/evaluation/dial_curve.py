@@ -17,6 +17,8 @@ from dataclasses import asdict, astuple, dataclass
 from math import isnan, nan
 from typing import Any, cast
 
+from pydantic import TypeAdapter
+
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.evaluator import Evaluator
@@ -154,21 +156,12 @@ class DialCurve:
         """Read what `as_json` gave; anything else is an `InputError`."""
         stored = cast("dict[str, Any]", content)
         try:
-            k, exposure, chosen_for = int(stored["k"]), stored["exposure"], stored.get("chosen_for")
-            tilt = None if exposure["tilt"] is None else float(exposure["tilt"])
-            check_objective(str(stored["objective"]))
-            curve = cls(
-                tuple(DialPoint.of(one, k) for one in stored["curve"]),
-                str(stored["objective"]),
-                k,
-                int(stored["users"]),
-                ValidationExposure(bool(exposure["biased"]), bool(exposure["known"]), tilt),
-                float(stored[SUGGESTED] if SUGGESTED in stored else stored["kappa"]),  # earlier runs have no other
-                active_kappa(stored),
-                None if chosen_for is None else str(chosen_for),
-            )
+            check_objective(stored["objective"])
+            points = tuple(DialPoint.of(one, stored["k"]) for one in stored["curve"])
+            own = {"points": points, "kappa": active_kappa(stored)}
+            curve = TypeAdapter(cls).validate_python(stored | own)
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None
         return curve
 

@@ -177,6 +177,7 @@ class Evaluator:
             known = np.union1d(known, dataset.valid.keys(n_items))
         target = target[among(n_items, candidates)[target % n_items]]
         both = np.intersect1d(target, known, assume_unique=True)
+        # `drop` takes such pairs from both sides, `mask` from the lists alone, `keep` from neither.
         relevant = np.setdiff1d(target, both, assume_unique=True) if overlap == "drop" else target
         masked = np.setdiff1d(known, both, assume_unique=True) if overlap == "keep" else known
         if not len(relevant):

@@ -379,6 +379,7 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
     exposure = {}
     for k in cuts:
         at = whole.cut(k)
+        # Of the largest k at the end: one table per user would else have a column per metric and k.
         per_row = dict(_accuracy(at, k))
         of_all: dict[str, Any] = {}
         for one in of_kind("popularity", "spread"):

@@ -102,6 +102,7 @@ def fitted_power(counts: Array, liked: Array) -> float:
         return float((weight * logs).sum() / weight.sum() - seen.mean())
 
     low, high = -0.5, 1.0
+    # No root in between: the pairs are most likely at one of the ends.
     if excess(low) >= 0 or excess(high) <= 0:
         return 1.5 if excess(low) >= 0 else 0.0
     return float(np.clip(1.0 - brentq(excess, low, high), 0.0, 1.5))

@@ -120,6 +120,7 @@ def read_recommendations(
         raise InputError(f"no row of {table.name} has both a user and an item of the dataset; check the ids")
     user = rows["user"].to_numpy()
     users, row = np.unique(user, return_inverse=True)
+    # Within a user, whose rows are neighbours by now; ranks of the file may have gaps.
     rank = np.arange(len(user)) - np.searchsorted(user, user)
     width = int(rank.max()) + 1 if k is None else k
     kept = rank < width
@@ -130,6 +131,7 @@ def read_recommendations(
         return Recommendations(name, users, lists, notes)
     score = rows["score"].cast(pl.Float64).to_numpy() if "score" in columns else None
     if score is None or ((score[1:] > score[:-1]) & (user[1:] == user[:-1])).any():
+        # Scores that rise along a list contradict its order, and the order is what was shown to people.
         score = (np.bincount(row)[row] - rank).astype(np.float64)
         notes.append(f"{table.name} has no scores that fall with the rank; ranks are used as scores")
     scores = np.full(lists.shape, -np.inf)

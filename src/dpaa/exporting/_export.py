@@ -47,6 +47,8 @@ class ExportedVectors:
         self.users = every if users is None else np.unique(look_up(users, model.user_ids, "user"))
         self.candidates = np.arange(len(model.item_ids)) if model.candidates is None else np.asarray(model.candidates)
         table = dial.items[torch.from_numpy(self.candidates.astype(np.int64))]
+        # Centred: the mean's part of a score is the same for all items of a user, and would take digits from
+        # what differs.
         rows = table.numpy() - table.mean(dim=0).numpy()
         spread, own = float(rows[:, :-1].std()), float(rows[:, -1].std())
         self.scale = spread / own if own > 0 and spread > 0 else 1.0

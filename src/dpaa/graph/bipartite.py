@@ -32,6 +32,11 @@ class EdgeWeights:
         """Weights from user to item, (n_edges,)."""
         return self.to_user if self.to_item is None else self.to_item
 
+    @property
+    def transposed(self) -> EdgeWeights:
+        """The weights of the transposed matrix, whose pattern is the same: both directions exchanged."""
+        return EdgeWeights(self.back, self.to_user)
+
 
 @dataclass(frozen=True, repr=False)
 class BipartiteGraph:
@@ -82,6 +87,8 @@ class BipartiteGraph:
         """
         if 2 * len(pairs) >= 2**31 or n_users + n_items >= 2**31:
             raise InputError(f"the graph has {len(pairs):,} edges; at most {2**30 - 1:,} fit its 32-bit indices")
+        # Stable: an item's users stay ascending, so sums over neighbours have the same order, and bits,
+        # everywhere.
         by_item = np.argsort(pairs.item, kind="stable").astype(np.int32)
         slots = [np.bincount(pairs.user, minlength=n_users), np.bincount(pairs.item, minlength=n_items)]
         indptr = np.concatenate([[0], np.cumsum(np.concatenate(slots))]).astype(np.int32)
@@ -96,6 +103,7 @@ class BipartiteGraph:
             n_items=n_items,
             edge_user=on_device(pairs.user.astype(np.int32, copy=False)),
             edge_item=on_device(pairs.item.astype(np.int32, copy=False)),
+            # One 1 expanded to all edges takes no memory.
             edge_count=torch.ones(1, device=device).expand(len(pairs)) if count is None else on_device(count),
             user_degree=on_device(np.bincount(pairs.user, count, minlength=n_users).astype(np.float32)),
             item_degree=on_device(np.bincount(pairs.item, count, minlength=n_items).astype(np.float32)),
@@ -146,23 +154,7 @@ class BipartiteGraph:
         -------
         (2 · n_edges,)
         """
-        return self._in_slots(weights.to_user, weights.back)
-
-    def transposed_slot_values(self, weights: EdgeWeights) -> Tensor:
-        """Arrange edge weights for the transposed matrix, whose pattern is the same.
-
-        Parameters
-        ----------
-        weights : of every edge
-
-        Returns
-        -------
-        (2 · n_edges,)
-        """
-        return self._in_slots(weights.back, weights.to_user)
-
-    def _in_slots(self, users: Tensor, items: Tensor) -> Tensor:
-        slots = users.new_empty(2 * self.n_edges)
-        slots[: self.n_edges] = users
-        torch.index_select(items, 0, self.by_item, out=slots[self.n_edges :])
+        slots = weights.to_user.new_empty(2 * self.n_edges)
+        slots[: self.n_edges] = weights.to_user
+        torch.index_select(weights.back, 0, self.by_item, out=slots[self.n_edges :])
         return slots

@@ -117,6 +117,8 @@ def in_common(one: Lists, rows: Tensor, other: Lists, weight: Tensor | None = No
     counts = []
     for block in row_blocks(rows, one, other):
         owner, column = one.entries(block)
+        # Transposed: the kernel gathers rows, and what the lists of `other` have in common with these are
+        # columns.
         dense = torch.zeros(one.n_columns, len(block), device=rows.device)
         dense[column, owner] = 1.0 if weight is None else weight[column]
         counts.append(bag(other.starts, other.columns, ones, dense).T)

@@ -39,6 +39,7 @@ def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
 def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
     """The same by a compressed-row product.  Returns (n, d)."""
     n = len(indptr) - 1
+    # The invariants hold by construction; to check them would read the whole matrix in every product.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
         matrix = torch.sparse_csr_tensor(indptr, neighbours, weights, (n, len(embeddings)), check_invariants=False)
@@ -65,6 +66,7 @@ def in_row_blocks(multiply: Kernel, pool: Executor, most: int) -> Kernel:
         blocks = min(most, most_blocks(len(neighbours)))
         if blocks < 2:
             return multiply(indptr, neighbours, weights, embeddings)
+        # By slots and not by rows: a few popular items have most of them.
         wanted = torch.arange(1, blocks, dtype=torch.int64) * len(neighbours) // blocks
         cuts = torch.searchsorted(indptr, wanted.to(indptr.dtype)).tolist()
         bounds = [0, *cuts, len(indptr) - 1]

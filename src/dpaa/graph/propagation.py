@@ -57,10 +57,11 @@ class Propagation(WholeLayers):
         ----------
         weights : those of layers 0 … L−1; layers that share an object share the memory
         """
+        # By object: LightGCN's layers share one, whose slots are then arranged, and held, once.
         distinct = {id(layer): layer for layer in weights}
         values = {key: self.graph.slot_values(layer) for key, layer in distinct.items()}
         back = {
-            key: values[key] if layer.to_item is None else self.graph.transposed_slot_values(layer)
+            key: values[key] if layer.to_item is None else self.graph.slot_values(layer.transposed)
             for key, layer in distinct.items()
         }
         self._values = [values[id(layer)] for layer in weights]
@@ -160,6 +161,7 @@ class Propagation(WholeLayers):
         """
         if selection.whole:
             return self.graph.neighbours
+        # Whichever tile comes first renumbers for all; the others wait for what they would compute again.
         with self._renumbering:
             if self._renumbered_for is not selection:
                 torch.index_select(selection.index, 0, self.graph.neighbours, out=self._renumbered)

@@ -79,6 +79,7 @@ def add_in_pairs(parts: Sequence[Tensor], levels: int = 64) -> list[Tensor]:
 
 def unit_sums(products: Tensor) -> list[Tensor]:
     """Sums over each unit of the columns.  (n, columns) → [(n,), …]."""
+    # Units of a fixed width: how torch sums a row depends on its width, which differs between processes.
     n, full = len(products), products.shape[1] // UNIT * UNIT
     sums = list(products[:, :full].reshape(n, -1, UNIT).sum(dim=2).unbind(1)) if full else []
     if full < products.shape[1] or not n * products.shape[1]:

@@ -15,10 +15,8 @@ from torch.nn.functional import normalize
 
 from dpaa.graph.cooccurrence import Lists
 from dpaa.methods._shared import items_of_users
-from dpaa.methods.base import Histories, Vectors
 from dpaa.methods.contrast import distinct, log_sum_exp
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows, scores
+from dpaa.methods.graph_method import Batch, GraphMethod, Histories, Rows, Vectors, scores
 
 DRAWN_ITEMS = 1
 """Number of the random stream that negative items are drawn from, beside the triples' own."""

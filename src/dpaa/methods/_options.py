@@ -1,8 +1,9 @@
-"""Hyperparameters of every training: those of earlier versions, and what `auto` becomes on a graph and a machine."""
+"""Hyperparameters of every training, and what `auto` becomes on a graph and a machine."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import most_blocks
 from dpaa.graph.tiles import Columns, TiledTable
 from dpaa.methods.base import Method
+from dpaa.methods.registry import find_method
 
 INITIAL_DEVIATION = 0.1
 """Standard deviation of the initial embeddings."""
@@ -27,25 +29,9 @@ EARLIER_DEFAULTS: dict[str, Any] = {
     "validation_steps": 1,
     "weight_decay": 0.0,
 }
-"""Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
+"""Values of hyperparameters that stored results lack which were made before these hyperparameters existed."""
 PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
 """The usual protocol of LightGCN's descendants: a constant learning rate, the best epoch."""
-REMOVED: dict[str, tuple[object, ...]] = {
-    "error": ("squared",),
-    "known_negatives": ("keep",),
-    "message_weights": ("lightgcn",),
-    "negative_power": (0.0,),
-    "negatives": ("all", "popularity"),
-    "ranking": ("inner-product",),
-    "scores": ("sigmoid",),
-    "similarity": ("cosine",),
-    "validation_smoothing": (0.0,),
-}
-"""Hyperparameters of runs that methods no longer have, and the values that say what the method does now."""
-RENAMED: dict[str, tuple[str, dict[object, object]]] = {
-    "weighted_layers": ("first_layer_only", {"first": 1.0, "all": 0.0}),
-}
-"""Hyperparameters of runs that have another name now, and their values there."""
 TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
 """Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
 SMALL_SIDE = 2048
@@ -141,6 +127,7 @@ class Compute:
         kernel = default_kernel(graph, size) if method.kernel == "auto" else method.kernel
         width = tile_width(kernel, size, graph.device)
         threads = max(1, cores() // processes_here()) if method.threads == "auto" else method.threads
+        # More threads than tiles and blocks of rows would wait for work that does not exist.
         most = -(-size // width) * most_blocks(2 * graph.n_edges)  # tiles, and blocks of rows of each
         threads = 1 if graph.device.type == "cuda" else min(threads, most)
         batch = max(2048, -(-n_interactions // 500)) if method.batch_size == "auto" else method.batch_size
@@ -196,24 +183,17 @@ def initial_table(
     return table
 
 
-def with_earlier_defaults(kind: type[Method], values: dict[str, Any]) -> dict[str, Any]:
-    """Hyperparameters of a run's file as the method has them now.
+def known(hyperparameters: Mapping[str, Any], method: str | type[Method]) -> dict[str, Any]:
+    """Choose the hyperparameters that a method has.
 
     Parameters
     ----------
-    kind : class of the method
-    values : hyperparameters of the file
+    hyperparameters : name → value, of several methods
+    method : one of them
 
     Returns
     -------
-    a new dict, completed by those that did not exist when it was written, without those that were removed since
+    its own
     """
-    if not issubclass(kind, TrainingOptions):
-        return dict(values)
-    fields = kind.hyperparameters.model_fields
-    unweighted = values.get("message_weights") == "lightgcn"  # DPAA's, which simgcl and ngcf had, were without effect
-    kept = {n: v for n, v in values.items() if n in fields or not (unweighted or v in REMOVED.get(n, ()))}
-    for name, (now, meaning) in RENAMED.items():
-        if name in kept and now in fields and kept[name] in meaning:
-            kept[now] = meaning[kept.pop(name)]
-    return {**EARLIER_DEFAULTS, **kept}
+    fields = find_method(method).hyperparameters.model_fields
+    return {name: value for name, value in hyperparameters.items() if name in fields}

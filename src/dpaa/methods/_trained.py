@@ -74,6 +74,7 @@ class BaseTables:
         tables = cls(method, ego, columns)
         method.tables = cast("Tables", tables)
         method.begin()
+        # As many as tiles and rows can use; where other processes hold columns, this one has fewer tiles.
         workers = Workers(compute.threads, len(ego.tiles))
         tables.propagation = Propagation(graph, method.layers, compute.kernel, workers, method.residual_share())
         tables.set_weights()

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import torch
 from pydantic import Field
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from dpaa.errors import MissingExtraError
+from dpaa.errors import import_extra
 from dpaa.methods._shared import items_of
 from dpaa.methods.base import ClosedForm, Histories, Vectors, method
 
@@ -40,25 +41,22 @@ class ALS(ClosedForm):
 
     def learn(self) -> None:
         """By `implicit`; a repeated pair counts once."""
-        try:
-            from implicit.cpu.als import AlternatingLeastSquares
-            from scipy.sparse import csr_matrix
-            from threadpoolctl import threadpool_limits
-        except ImportError:
-            raise MissingExtraError("method als", "references") from None
+        implicit, limits = (
+            import_extra(one, "method als", "references") for one in ("implicit.cpu.als", "threadpoolctl")
+        )
         graph = self.graph
         edges = (graph.edge_user.numpy(), graph.edge_item.numpy())
         matrix = csr_matrix((torch.ones(graph.n_edges).numpy(), edges), shape=(graph.n_users, graph.n_items))
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="OpenBLAS", category=RuntimeWarning)  # advice on speed
-            model = AlternatingLeastSquares(
+            model = implicit.AlternatingLeastSquares(
                 factors=self.embedding_size,
                 regularization=self.ridge,
                 alpha=self.confidence,
                 iterations=self.iterations,
                 random_state=self.seed % 2**32,  # all that numpy's old generator takes
             )
-            with threadpool_limits(1, "blas"):  # its own threads are the parallel part
+            with limits.threadpool_limits(1, "blas"):  # its own threads are the parallel part
                 model.fit(matrix, show_progress=False)
         self.user_factors = torch.from_numpy(model.user_factors).float()
         self.item_factors = torch.from_numpy(model.item_factors).float()

@@ -16,9 +16,7 @@ from torch.nn.functional import normalize, softplus
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.kernels import bag
 from dpaa.graph.tiles import TiledTable
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, WholeTable, method
 
 PERTURBATION = 1
 """Number of the random stream of noise and dropout; the epoch and the batch's number follow it."""

@@ -344,6 +344,7 @@ def attach(kind: Method, graph: BipartiteGraph) -> Any:
     -------
     a method of the same class and hyperparameters that can be fitted or loaded
     """
+    # A new object: the caller's stays as it was configured, and can be fitted again on other data.
     copied = type(kind)(**kind.get_params())
     copied._attach(graph)
     return copied

@@ -12,10 +12,8 @@ from torch.nn.functional import normalize
 
 from dpaa.graph.kernels import Adam
 from dpaa.methods._shared import degree_levels
-from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import batch_softmax
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows, scores
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, fitted, method, scores
 
 BRANCH = 1
 """Number of the random stream that the vectors of popularity are drawn from."""

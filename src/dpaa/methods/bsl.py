@@ -8,8 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
-from dpaa.methods.base import method
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, method
 
 
 @method(

@@ -13,11 +13,11 @@ from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
 from dpaa.methods._options import INITIAL_DEVIATION
-from dpaa.methods.base import Randomised, fitted, method
+from dpaa.methods.base import Randomised
 from dpaa.methods.contrast import mean_of_layers
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, fitted, method, scores
 from dpaa.methods.samplers import TripleSampler
-from dpaa.methods.tables import Batch, Rows, cross_entropy, scores
+from dpaa.methods.tables import cross_entropy
 
 TREATMENT, DRAWN = 1, 2
 """Numbers of the random streams that the second table and the randomised triples are drawn from."""

@@ -14,8 +14,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch, Rows, TableRows, scores
+from dpaa.methods.graph_method import Batch, Rows, WholeTable, scores
+from dpaa.methods.tables import TableRows
 
 BLOCK_CELLS = 1 << 19
 """Products that are worked on at once (2 MB)."""
@@ -80,6 +80,8 @@ class _LogSumExp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, by_sums: Tensor) -> tuple[Tensor | None, ...]:
         rows, columns, sums, kept = ctx.saved_tensors
+        # Shares of the softmax are all that both gradients need; large ones are computed again, block by
+        # block.
         by_rows, by_columns = torch.empty_like(rows), torch.zeros_like(columns)
         weight = (ctx.scale * by_sums)[:, None]
         level = sums.masked_fill(sums == -torch.inf, 0.0)[:, None]

@@ -11,9 +11,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows, cross_entropy
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
+from dpaa.methods.tables import cross_entropy
 
 RANDOM_PAIRS = 1
 """Number of the random stream that pairs are drawn from, beside the triples' own."""

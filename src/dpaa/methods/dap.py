@@ -13,8 +13,8 @@ from torch.nn.functional import normalize, pad
 
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods._shared import k_means
-from dpaa.methods.base import ChosenAfterwards, Validation, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.base import ChosenAfterwards, Validation
+from dpaa.methods.graph_method import GraphMethod, method
 
 KMEANS_SEED = 9
 STRENGTHS = (0.0, 0.25, 0.5, 1.0)
@@ -28,6 +28,8 @@ def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Ten
     levels, level = torch.unique(degree, return_inverse=True)
     key = cluster * len(levels) + level
     ordered, order = torch.sort(key)
+    # Sorted by cluster and degree, the mean over any range of degrees is a difference of two running sums;
+    # float64, for such differences lose digits.
     running = pad(layer[order].double().cumsum(0), (0, 0, 1, 0))  # (n + 1, d)
 
     def mean(first: Tensor, last: Tensor) -> Tensor:

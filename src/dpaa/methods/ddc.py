@@ -12,10 +12,8 @@ from torch.nn.functional import normalize, softplus
 from dpaa.errors import InputError
 from dpaa.graph.cooccurrence import BLOCK_ROWS, Lists
 from dpaa.methods._shared import items_of, items_of_users
-from dpaa.methods.base import Histories, Vectors, fitted, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import Batch, GraphMethod, Histories, Rows, Vectors, fitted, method, scores
 from dpaa.methods.pretrained import Pretrained, UsesPretrained
-from dpaa.methods.tables import Batch, Rows, scores
 
 
 @method(

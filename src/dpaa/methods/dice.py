@@ -11,11 +11,10 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.methods._shared import distance_correlation
-from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 from dpaa.methods.samplers import MarginSampler, TripleSampler
-from dpaa.methods.tables import Batch, Rows, margins
+from dpaa.methods.tables import margins
 
 COMPARED = 256
 """Triples of a batch whose users and items the distance correlation is taken over: it costs their number squared."""

@@ -6,10 +6,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods.base import method
 from dpaa.methods.contrast import uniformity
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 
 @method(

@@ -14,8 +14,7 @@ from dpaa.data.pairs import popularity_deciles
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums
-from dpaa.methods.base import fitted, method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import GraphMethod, fitted, method
 from dpaa.methods.pretrained import Pretrained, UsesPretrained
 
 
@@ -128,6 +127,7 @@ class DPAA(UsesPretrained, GraphMethod):
             tables = [self._tiled(torch.cat(self.tables.readout()))]
         else:
             tables = list(islice(self.sent_layers(), self._n_weighted))
+        # Copies: the tables go on changing, and a checkpoint must rebuild the weights of this epoch from them.
         self._strength = [table.rows() for table in tables]
         weights = self._blend(tables)
         return {

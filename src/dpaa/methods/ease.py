@@ -83,6 +83,7 @@ class EASE(ItemMap):
 
     def learn(self) -> None:
         """In float64."""
+        # Counts of popular items exceed λ by orders of magnitude: float32 would lose the digits of rare ones.
         gram = self.common_users(torch.float64)
         gram.diagonal().add_(self.ridge)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))

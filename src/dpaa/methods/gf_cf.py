@@ -34,6 +34,7 @@ def leading_singular(matrix: csr_array, rank: int) -> tuple[Tensor, Tensor, Tens
     The same every time: the start is fixed, and each right vector's largest entry is positive.
     """
     n = min(matrix.shape)
+    # The iterative solver finds fewer than n − 1 vectors, and of a small matrix it takes longer than all of them.
     if n <= DENSE_SIDE or rank >= n - 1:
         left, values, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:

@@ -16,11 +16,13 @@ from dpaa.graph.propagation import WHOLE_FROM
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods._options import EARLIER_DEFAULTS, PAPER_TRAINING, Compute
 from dpaa.methods._trained import TrainedMethod
-from dpaa.methods.base import fitted
+from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
 from dpaa.methods.samplers import TripleSampler
-from dpaa.methods.tables import Batch, Rows, Tables
+from dpaa.methods.tables import Batch, Rows, Tables, scores
 
-__all__ = ["EARLIER_DEFAULTS", "PAPER_TRAINING", "GraphMethod", "WholeTable"]
+__all__ = ["EARLIER_DEFAULTS", "PAPER_TRAINING", "Batch", "GraphMethod", "Histories", "Rows", "Scorer", "Vectors"]
+__all__ += ["WholeTable", "fitted", "method", "scores"]
+"""The hooks, and what most files of a method are written with besides."""
 
 
 class GraphMethod(TrainedMethod):
@@ -65,6 +67,7 @@ class GraphMethod(TrainedMethod):
         an iterator of batches
         """
         size, rng = self.compute.batch_size, np.random.default_rng([self.seed, epoch])
+        # An epoch's triples stay as long as the epoch: among the memory of steps they would part it.
         with lasting():
             triples = self.tables.sampler.epoch(rng, self.sampler)
         device = self.graph.device

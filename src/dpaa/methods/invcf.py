@@ -10,10 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.methods._shared import degree_levels, distance_correlation
-from dpaa.methods.base import fitted, method
 from dpaa.methods.contrast import batch_softmax, distinct, mean_of_layers
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, fitted, method
 
 POPULARITY, SHUFFLE = 1, 2
 """Numbers of the random streams of the vectors of popularity and of the shuffles."""

@@ -11,9 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods._shared import users_of_items
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 ITEMS = 1
 """Number of the random stream that the items of a step are drawn from."""

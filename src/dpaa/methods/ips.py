@@ -9,9 +9,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.methods._shared import capped_inverse
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 
 @method(

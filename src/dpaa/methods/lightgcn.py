@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import GraphMethod, method
 
 
 @method(

@@ -12,9 +12,7 @@ from torch.nn.functional import normalize
 
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import TiledTable
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, WholeTable, method
 
 
 @method(

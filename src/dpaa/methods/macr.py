@@ -10,9 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.base import ChosenAfterwards, Histories, Scorer, ScorerFamily, Validation, fitted, method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows, cross_entropy
+from dpaa.methods.base import ChosenAfterwards, ScorerFamily, Validation
+from dpaa.methods.graph_method import Batch, GraphMethod, Histories, Rows, Scorer, fitted, method
+from dpaa.methods.tables import cross_entropy
 
 ScoresAt = Callable[[Tensor, Sequence[tuple[float, ...]]], Iterator[Tensor]]
 """Indices of users and several combinations of strengths → their scores, one block after the other."""

@@ -9,8 +9,7 @@ import torch
 from pydantic import Field
 
 from dpaa.graph.bipartite import EdgeWeights
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import GraphMethod, method
 
 
 @method(

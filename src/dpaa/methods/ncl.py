@@ -9,10 +9,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods._shared import k_means
-from dpaa.methods.base import method
 from dpaa.methods.contrast import info_nce
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, Rows, WholeTable, method
 
 CLUSTERS = 1
 """Number of the random stream that k-means starts from."""

@@ -12,9 +12,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu, normalize
 
 from dpaa.graph.tiles import TiledTable
-from dpaa.methods.base import Histories, Vectors, fitted, method
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, Histories, Vectors, WholeTable, fitted, method
 
 SLOPE = 0.2
 """Of LeakyReLU below 0."""

@@ -13,9 +13,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods.base import method
 from dpaa.methods.contrast import NoisyViews, info_nce, log_sum_exp
-from dpaa.methods.tables import Batch, Rows, scores
+from dpaa.methods.graph_method import Batch, Rows, method, scores
 
 PAIRS = 2
 """Number of the random stream of the order of pairs; that of noise is 1."""

@@ -9,9 +9,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import elu, softplus
 
-from dpaa.methods.base import Histories, Scorer, method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Histories, Rows, Scorer, method
 
 PAPER = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR 2021"
 

@@ -14,9 +14,8 @@ from torch.nn.functional import mse_loss, normalize, softplus
 from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of, items_of_users, known_pairs, users_of_items
-from dpaa.methods.base import Histories, method
+from dpaa.methods.graph_method import Batch, Histories, Rows, method, scores
 from dpaa.methods.macr import ChosenStrengths, ScoresAt
-from dpaa.methods.tables import Batch, Rows, scores
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""
@@ -107,6 +106,7 @@ class PPAC(ChosenStrengths):
             similarity = torch.where(shared > 0, shared / union, -torch.inf)
             if known:
                 similarity[torch.arange(len(block), device=block.device), block] = -torch.inf
+            # Flipped: `top_k` gives ties to the lower column, and the authors' code to the larger user.
             best = top_k(similarity.flip(1), self.neighbours)[1]
             similar.append(torch.where(best >= 0, n_users - 1 - best, -1))
         return torch.cat(similar)

@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
-from dpaa.methods.base import method
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, method
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": lambda twice: logsigmoid(twice) + math.log(2.0),  # log(1 + tanh d)

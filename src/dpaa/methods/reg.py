@@ -6,9 +6,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods._shared import squared_correlation
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 
 @method(

@@ -9,9 +9,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dpaa.methods._shared import propensity
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 
 def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1.0) -> Tensor:

@@ -7,10 +7,8 @@ from pydantic import Field
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from dpaa.methods.base import method
 from dpaa.methods.contrast import distinct
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch, Rows, scores
+from dpaa.methods.graph_method import Batch, Rows, WholeTable, method, scores
 
 BLOCK_CELLS = 1 << 20
 """Predictions that are held at once (4 MB)."""

@@ -11,10 +11,8 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.methods._shared import capped_inverse, squared_correlation
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 from dpaa.methods.samplers import BalancedSampler, TripleSampler
-from dpaa.methods.tables import Batch, Rows
 
 
 @method(

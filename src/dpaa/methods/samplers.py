@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,8 @@ class TripleSampler:
         blocks, step = _blocks(n), 4 * self.threads  # few blocks at once, so that memory stays small
         with ThreadPoolExecutor(self.threads, thread_name_prefix="sample") as pool:
             for some in (blocks[first : first + step] for first in range(0, len(blocks), step)):
+                # In the order of the blocks, whichever thread was first: the number of threads changes
+                # no draw.
                 drawn = [rng.integers(*limits) for limits in pool.map(bounds, some)]
                 list(pool.map(look_up, some, drawn))
 
@@ -154,7 +156,9 @@ class BalancedSampler(TripleSampler):
         """By a fair coin from above or below the positive item's popularity.  (users,)."""
         own = self._popularity[positive]
         above = rng.random(len(users)) < 0.5
-        return self._between(rng, users, above, self._untaken_above(users, own), self._untaken_below(users, own))
+        return self._between(
+            rng, users, above, self._untaken_below(users, own, "right"), self._untaken_below(users, own)
+        )
 
     def _between(self, rng: np.random.Generator, users: Ints, above: Ints, first: Ints, last: Ints) -> Ints:
         """An untaken item, of rank ≥ first where `above`, else < last; any where there is none.  (users,)."""
@@ -165,15 +169,12 @@ class BalancedSampler(TripleSampler):
         rank = nth_missing(drawn, users, self._indptr, self._rank_keys, self.n_items)
         return np.asarray(self._by_popularity[rank], dtype=_narrow(self.n_items))
 
-    def _untaken_below(self, users: Ints, popularity: Ints) -> Ints:
-        """How many items less popular than this the user did not take.  (users,)."""
-        return self._untaken_before(users, np.searchsorted(self._ascending, popularity, side="left"))
+    def _untaken_below(self, users: Ints, popularity: Ints, side: Literal["left", "right"] = "left") -> Ints:
+        """How many items less popular than this (from the right: at most as popular) the user did not take.  (users,).
 
-    def _untaken_above(self, users: Ints, popularity: Ints) -> Ints:
-        """How many items at most as popular as this the user did not take: those after them are above.  (users,)."""
-        return self._untaken_before(users, np.searchsorted(self._ascending, popularity, side="right"))
-
-    def _untaken_before(self, users: Ints, rank: Ints) -> Ints:
+        Those after the ones at most as popular are above.
+        """
+        rank = np.searchsorted(self._ascending, popularity, side=side)
         taken = np.searchsorted(self._taken, users.astype(np.int64) * self.n_items + rank) - self._indptr[users]
         return np.asarray(rank - taken)
 
@@ -191,7 +192,8 @@ class MarginSampler(BalancedSampler):
         """From above or below.  (users,)."""
         untaken = self.n_items - np.diff(self._indptr)[users]
         own = self._popularity[positive]
-        first, last = self._untaken_above(users, own + self.margin), self._untaken_below(users, own / 2)
+        first = self._untaken_below(users, own + self.margin, "right")
+        last = self._untaken_below(users, own / 2)
         least = np.minimum(self.pool, np.maximum(untaken - first, last))  # the larger side always has enough
         enough_above, enough_below = untaken - first >= least, last >= least
         above = np.where(enough_above & enough_below, rng.random(len(users)) < 0.5, enough_above)

@@ -8,10 +8,9 @@ from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import Propagation
-from dpaa.methods.base import method
 from dpaa.methods.contrast import info_nce, mean_of_layers
-from dpaa.methods.graph_method import WholeTable
-from dpaa.methods.tables import Batch, Rows, TableRows
+from dpaa.methods.graph_method import Batch, Rows, WholeTable, method
+from dpaa.methods.tables import TableRows
 
 EDGES = 1
 """Number of the random stream that edges are dropped by."""

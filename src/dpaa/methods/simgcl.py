@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.methods.base import method
 from dpaa.methods.contrast import NoisyViews, info_nce
-from dpaa.methods.tables import Batch, Rows
+from dpaa.methods.graph_method import Batch, Rows, method
 
 
 @method(

@@ -14,8 +14,7 @@ from dpaa.graph.cooccurrence import BLOCK_ROWS
 from dpaa.graph.kernels import top_k
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
 from dpaa.methods._shared import items_of_users
-from dpaa.methods.base import fitted, method
-from dpaa.methods.tables import Batch
+from dpaa.methods.graph_method import Batch, fitted, method
 
 QUANTILES = 2
 """Number of the random stream that the quantiles' items are drawn from."""
@@ -53,6 +52,7 @@ class SLAtK(DrawnSoftmax):
         """Estimate β from the user's items and `n_negatives` drawn for all users."""
         if epoch == 1 or (epoch - 1) % self.quantile_epochs:
             return {}
+        # Whole rows, from all processes: a cosine needs every column.
         users, items = (normalize(self.tables.columns.gathered(side)) for side in self.tables.readout())
         rng, taken, blocks = np.random.default_rng([self.seed, epoch, QUANTILES]), items_of_users(self.graph), []
         drawn = torch.from_numpy(rng.integers(0, len(items), self.n_negatives)).to(items.device)

@@ -13,10 +13,8 @@ from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
 from dpaa.methods._drawn import DrawnNegatives
-from dpaa.methods.base import method
 from dpaa.methods.contrast import batch_softmax, log_sum_exp
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows, scores
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method, scores
 
 
 @method(

@@ -113,6 +113,8 @@ class Rows:
 
     def half_squares(self, n: int) -> Tensor:
         """`½ Σ ‖row‖²` over the first n layer-0 rows, each distinct one times its count."""
+        # A node that occurs n times in a batch is penalised n times, as if every triple were a step of its
+        # own.
         counts = self._distinct.new_zeros(len(self.selection))
         counts.scatter_add_(0, self.index[:n], counts.new_ones(1).expand(n))
         return _HalfSquares.apply(self._columns, counts, *self._ego_tiles)  # type: ignore[no-any-return, no-untyped-call]

@@ -11,10 +11,8 @@ from torch.nn.functional import softplus
 
 from dpaa.graph.cooccurrence import KnownPairs
 from dpaa.methods._shared import known_pairs, propensity
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 from dpaa.methods.samplers import AnyItemSampler, TripleSampler
-from dpaa.methods.tables import Batch, Rows
 
 
 @method(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -14,13 +13,9 @@ from torch.nn.functional import softplus
 
 from dpaa.graph.cooccurrence import in_common, row_blocks
 from dpaa.graph.kernels import top_k
+from dpaa.methods._drawn import DrawnNegatives
 from dpaa.methods._shared import users_of_items
-from dpaa.methods.base import method
-from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.tables import Batch, Rows, scores
-
-DRAWN_ITEMS = 1
-"""Number of the random stream that negative items are drawn from, beside the triples' own."""
+from dpaa.methods.graph_method import Batch, Rows, method, scores
 
 
 @method(
@@ -30,7 +25,7 @@ DRAWN_ITEMS = 1
     grid={"negative_weight": (1.0, 10.0, 100.0), "neighbour_weight": (0.0, 5e-4, 1e-2, 0.1)},
     wide={"layers": (0, 1, 2)},
 )
-class UltraGCN(GraphMethod):
+class UltraGCN(DrawnNegatives):
     """LightGCN without layers, its degrees in the loss.
 
     β_ui = √((d_u + 1) / (d_i + 1)) / d_u
@@ -46,7 +41,7 @@ class UltraGCN(GraphMethod):
     negative_base: float = Field(default=1e-6, ge=0, description="w₃: weight of every negative pair")
     negative_degree: float = Field(default=1.0, ge=0, description="w₄: weight of a negative pair by its degrees")
     negative_weight: float = Field(default=10.0, ge=0, description="w_n: of all negative items beside the positive")
-    n_negatives: int = Field(default=256, ge=1, le=1_000_000, description="negatives of a batch, drawn from all items")
+    n_negatives: int = 256
     neighbour_weight: float = Field(default=5e-4, ge=0, description="λ: of the items near the positive one")
     neighbours: int = Field(default=10, ge=1, le=1000, description="number of items near each item")
 
@@ -67,10 +62,8 @@ class UltraGCN(GraphMethod):
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn for each batch and those near the positive ones."""
         for batch in super().batches(epoch, start):
-            rng = np.random.default_rng([self.seed, epoch, DRAWN_ITEMS, batch.number])
-            items = torch.from_numpy(rng.integers(0, self.graph.n_items, self.n_negatives)).to(self.graph.device)
-            near = self.near[0][batch.positive].reshape(-1) if self.neighbour_weight else items[:0]
-            yield replace(batch, more_items=(items, near))
+            near = self.near[0][batch.positive].reshape(-1) if self.neighbour_weight else batch.positive[:0]
+            yield replace(batch, more_items=(*batch.more_items, near))
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted cross-entropy of pairs, of negative items and of near ones; L2 of users and positive items."""

@@ -46,6 +46,7 @@ def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Te
     n = scores.shape[1]
     values = torch.full((len(scores), k), -torch.inf)
     columns = torch.full((len(scores), k), -1, dtype=torch.int64)
+    # Deeper step by step: a few candidates fill nearly all lists, and to sort whole rows is what takes time.
     rows, depth = torch.arange(len(scores)), min(4 * k, n)
     while len(rows):
         picked, positions = picker(rows)(scores[rows], depth)

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
 from dpaa.ranking.dial import DialVectors, dialled
@@ -54,22 +53,6 @@ class ColdUsers:
     """(n_users,)"""
     popularity: Tensor
     """(n_items,): recent popularity where the log has times, training counts elsewhere."""
-
-    @classmethod
-    def of(cls, graph: BipartiteGraph, popularity: Tensor | None = None) -> ColdUsers | None:
-        """Find the users of a graph who have no training pairs.
-
-        Parameters
-        ----------
-        graph : the training pairs
-        popularity : (n_items,) what their list is ordered by; training counts by default
-
-        Returns
-        -------
-        the users, or None where every user has a training pair
-        """
-        cold = (graph.user_degree == 0).cpu().numpy()
-        return cls(cold, graph.item_degree if popularity is None else popularity) if cold.any() else None
 
 
 class Ranker:
@@ -187,6 +170,7 @@ class Ranker:
         """
         row = popularity.to(self._device)
         row = row if self.columns is None else row[self.columns]
+        # One row serves everybody unless pairs are masked, which differ from user to user.
         rows = len(users) if self._masked is not None else 1
         one = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
         times = (len(users) // rows, 1)
@@ -270,4 +254,5 @@ def rank(
         pick = partial(within, picker, ranker.limits) if ranker.limits else picker(slice(None))
         yield scorer(index), pick
 
+    # Block by block: the scores of all users would not fit, and their lists need not.
     return (block for (block,) in ranker.ranked(users, k, variants))

@@ -17,7 +17,7 @@ RERANKERS: Registry[Reranker] = Registry(
         "dial": "dpaa.ranking.reranker:Dial",
         "xquad": "dpaa.ranking.rerankers.xquad:XQuAD",
         "calibrated-popularity": "dpaa.ranking.rerankers.calibrated_popularity:CalibratedPopularity",
-        "steck": "dpaa.ranking.rerankers.steck:Steck",
+        "steck": "dpaa.ranking.rerankers.calibrated_popularity:Steck",
         "pc": "dpaa.ranking.rerankers.pc:PC",
         "scale": "dpaa.ranking.rerankers.scale:Scale",
         "fairrec": "dpaa.ranking.rerankers.fairrec:FairRec",

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
+from dpaa._text import name_and_values
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.cooccurrence import Lists
 from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of
 from dpaa.methods.base import Histories, check_fields
@@ -54,7 +53,7 @@ class Candidates:
         -------
         row of the block and item index of each pair, (pairs,) each
         """
-        return self._histories.entries(users)
+        return self.once("taken", lambda: items_of(self.graph, self.histories)).entries(users)
 
     @property
     def popularity(self) -> Tensor:
@@ -77,10 +76,6 @@ class Candidates:
             self._made[key] = make()
         value: T = self._made[key]
         return value
-
-    @cached_property
-    def _histories(self) -> Lists:
-        return items_of(self.graph, self.histories)
 
 
 class Reranker(BaseModel):
@@ -211,6 +206,7 @@ def reranked(
     """The lists of a block, checked: of the wanted shape, and nothing that must not be recommended."""
     with torch.no_grad():
         values, columns = reranker.rerank(scores, users, k, candidates)
+    # It may be a plug-in: nothing that it returns is shown to anybody unchecked.
     shaped = columns.shape == values.shape == (len(scores), k)
     if not shaped or columns.min() < -1 or columns.max() >= scores.shape[1]:
         raise InputError(
@@ -226,13 +222,7 @@ def reranked(
 
 def parse_reranker(text: str) -> Reranker | None:
     """Read `NAME`, or `NAME,PARAMETER=VALUE,…`; `none` is no re-ranker."""
-    name, *words = text.split(",")
-    params: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or key.strip() in params:
-            raise InputError(f"cannot read {word!r} of the re-ranker {text!r}; write NAME,PARAMETER=VALUE, each once")
-        params[key.strip()] = value.strip()
+    name, params = name_and_values(text, f"the re-ranker {text!r}", "NAME,PARAMETER=VALUE, each once")
     return None if text.strip().lower() == "none" else make_reranker(name, params)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpaa.report._charts import Chart, Line, check_figure, check_figures, line, save, save_figure
+from dpaa.report._charts import Chart, Line, check_figures, line, save_figure
 from dpaa.report._page import audit_page, backtest_page, check_page, simulation_page, write_page
 from dpaa.report._runs import trace_figures
 
-__all__ = ["Chart", "Line", "audit_page", "backtest_page", "check_figure", "check_figures", "check_page", "line"]
-__all__ += ["save", "save_figure", "simulation_page", "trace_figures", "write_page"]
+__all__ = ["Chart", "Line", "audit_page", "backtest_page", "check_figures", "check_page", "line", "save_figure"]
+__all__ += ["simulation_page", "trace_figures", "write_page"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,13 +17,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa._io import check_file_target, write_file
-from dpaa.errors import InputError, MissingExtraError
+from dpaa.errors import InputError, import_extra
 
 Chart = Any
 """A chart of Altair, which is an extra."""
-FORMATS = ("png", "svg", "pdf", "html", "json")
-SAVE_OPTIONS: dict[str, dict[str, Any]] = {"png": {"ppi": 200}, "html": {"inline": True}}
-"""Sharp enough for print; a page that needs no network."""
+REMEDY = "free some space or choose another folder"
 WIDTH, HEIGHT = 600, 340
 """Of a whole figure; a legend adds to the height."""
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -47,14 +45,10 @@ AXES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 """Kind of an axis → options of the axis and of its scale."""
 
 
-def altair() -> ModuleType:
+def altair() -> Any:
     """Import the drawing library, or say in one sentence what to install."""
-    try:
-        import altair
-        import vl_convert  # noqa: F401  # Altair draws png, svg and pdf with it
-    except ImportError:
-        raise MissingExtraError("drawing figures", "report") from None
-    return altair
+    import_extra("vl_convert", "drawing figures", "report")  # Altair draws png, svg and pdf with it
+    return import_extra("altair", "drawing figures", "report")
 
 
 def check_figures(folder: Path) -> None:
@@ -64,56 +58,29 @@ def check_figures(folder: Path) -> None:
     ----------
     folder : where the figures will be written
     """
-    check_figure(folder / "figure.svg")
+    altair()
+    check_file_target(folder / "figure.svg", [".svg"], "a figure", make_folders=True)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; choose a folder with --figures")
 
 
-def save_figure(chart: Chart, folder: Path, name: str) -> None:
-    """Write a figure as SVG, for print, and as PNG, for slides.
+def save_figure(chart: Chart, folder: Path, name: str) -> list[Path]:
+    """Write a figure as SVG and as PNG that is sharp enough for print, each whole or not at all.
 
     Parameters
     ----------
     chart : chart of Altair
     folder : for both files
     name : of the files, without an ending
-    """
-    for form in ("svg", "png"):
-        save(chart, folder / f"{name}.{form}")
-
-
-def check_figure(file: Path) -> None:
-    """Refuse, before anything is computed, a file that no figure can be written to.
-
-    Parameters
-    ----------
-    file : its suffix names the format
-    """
-    altair()
-    check_file_target(file, [f".{form}" for form in FORMATS], "a figure", make_folders=True)
-
-
-def save(chart: Chart, file: str | Path) -> Path:
-    """Write a figure, whole or not at all.
-
-    Parameters
-    ----------
-    chart : chart of Altair
-    file : its suffix names the format
 
     Returns
     -------
-    the file
+    both files
     """
-    target = Path(file)
-    check_figure(target)
-    form = target.suffix.lower().removeprefix(".")
-
-    def draw(staged: Path) -> None:
-        chart.save(str(staged), format=form, **SAVE_OPTIONS.get(form, {}))
-
-    write_file(target, draw, "free some space or choose another folder", make_folders=True)
-    return target
+    files = [folder / f"{name}.{form}" for form in ("svg", "png")]
+    for file in files:
+        write_file(file, partial(chart.save, format=file.suffix[1:], ppi=200), REMEDY, make_folders=True)
+    return files
 
 
 # ---------------------------------------------------------------------- kinds of charts
@@ -322,6 +289,7 @@ def styled(chart: Chart, padding: int | dict[str, int] = 12) -> Chart:
     -------
     the configured chart
     """
+    # Fonts by family, not embedded: the page must not load any, and every system has one of these.
     text = {"labelColor": INK, "titleColor": INK, "titleFontWeight": "normal", "labelFontSize": 13, "titleFontSize": 13}
     axis = {"gridColor": GRID, "domainColor": SOFT, "tickColor": SOFT, "titlePadding": 10}
     return (
@@ -365,6 +333,7 @@ def _legend(names: Sequence[str], colours: Sequence[str], **symbols: Any) -> Any
 
 def _fitted(chart: Chart, names: Sequence[str], height: int = HEIGHT) -> Chart:
     """The width of all figures, and space for a legend of these names above."""
+    # Fitted with its padding, so that all figures of a page are of one width whatever their labels.
     size = altair().AutoSizeParams(type="fit", contains="padding")
     rows = -(-len(names) // _columns(names))
     sized = chart.properties(width=WIDTH, height=height + 22 * rows, autosize=size)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dpaa._io import LARGE_JSON, read_json
 from dpaa._text import printable
@@ -21,11 +21,9 @@ from dpaa.data.ids import Column
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import head, share_of
-from dpaa.methods.dpaa import DPAA
 from dpaa.report._html import shown_item
-from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder
+from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder, checked
 from dpaa.runs.model import Model, load
-from dpaa.trace import Trace, trace_run
 
 Ints = NDArray[Any]
 LISTED_USERS = 20_000
@@ -178,28 +176,8 @@ class Audited(Document):
 
 
 D = TypeVar("D", bound=Document)
+AGAIN = "make it again with this version"
 KINDS: dict[str, type[Document]] = {"comparison": Comparison, "audit": Audited, "frontier": Frontier}
-
-
-def parse(model: type[D], content: object, file: str | Path) -> D:
-    """Check the content of a JSON file.
-
-    Parameters
-    ----------
-    model : class of the document
-    content : the object in the file
-    file : for the message
-
-    Returns
-    -------
-    the document; an `InputError` names the first field that is damaged
-    """
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise InputError(f"{file} is damaged or of another version ({why}); make it again with this version") from None
 
 
 # ---------------------------------------------------------------------- runs and their datasets
@@ -251,13 +229,6 @@ class Run:
         lists = self.model.recommend(self.model.user_ids.gather(self.family.users), self.family.k)
         held = items.join(lists.group_by(Column.ITEM).len(), on=Column.ITEM, how="left", maintain_order="left")
         return held["len"].fill_null(0).to_numpy().astype(np.int64)
-
-    @cached_property
-    def trace(self) -> Trace | None:
-        """Message weights by layer and popularity; None where they are LightGCN's or there are no messages."""
-        method = self.model.method
-        weighted = isinstance(method, DPAA) and method.layers
-        return trace_run(self.path) if weighted else None
 
 
 @dataclass(eq=False)
@@ -372,12 +343,13 @@ def _add_run(inputs: Inputs, path: Path, name: str, k: int) -> None:
     if family is None:
         family = Family(printable(model.trained_on.name or name), fingerprint, model, k)
         inputs.families.append(family)
+    # A fingerprint may be copied into another manifest; figures go by index, and need the ids themselves.
     if not (family.source.user_ids.equals(model.user_ids) and family.source.item_ids.equals(model.item_ids)):
         raise InputError(f"{path} has other users or items than its dataset {family.name}; train it again")
     content = folder.read_evaluation()
     if content is None:
         inputs.notes.append(f"{path} was not evaluated, so it has no metrics here; run `dpaa evaluate {path}`")
-    measured = None if content is None else parse(Measured, content, path / METRICS)
+    measured = None if content is None else checked(Measured, content, path / METRICS, AGAIN)
     family.runs.append(Run(name, path, model, folder.history(), measured, family))
 
 
@@ -387,4 +359,4 @@ def _add_json(inputs: Inputs, path: Path) -> None:
     if model is None:
         remedy = "make one with `dpaa compare … --out FILE.json`, `dpaa audit … --json` or `dpaa debias`"
         raise InputError(f"{path} is neither a comparison nor an audit nor a frontier; {remedy}")
-    inputs.documents.append(parse(model, content, path))
+    inputs.documents.append(checked(model, content, path, AGAIN))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -333,11 +331,10 @@ def _dial(name: str, curve: DialCurve, suffix: str) -> Figure:
 
 
 def training(inputs: Inputs) -> Section:
-    """Validation accuracy and loss over the epochs, and how far DPAA trusts its pre-trained model."""
+    """Validation accuracy and loss over the epochs."""
     charts: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
         "training-accuracy": ("validation recall@20", lambda one: one["valid"].get("recall@20")),
         "training-loss": ("training loss", lambda one: one["loss"]),
-        "pretrained-share": ("β, share of the pre-trained model", lambda one: one.get("pretrained_share")),
     }
     runs, figures = [run for run in inputs.runs if run.history], {}
     for name, (y, value) in charts.items():
@@ -355,17 +352,6 @@ def training(inputs: Inputs) -> Section:
 
 
 # ---------------------------------------------------------------------- message weights
-
-
-def trace(inputs: Inputs) -> Section:
-    """How loud messages over rare and popular items are, for runs that weight them in their own way."""
-    drawn: list[tuple[Path, Trace, Figure]] = []
-    for run, each in islice(((run, run.trace) for run in inputs.runs if run.trace is not None), MOST_FIGURES):
-        name, title = f"message-weights{suffix(len(drawn))}", f"{run.name}: how loud messages are"
-        description = "Message weights relative to LightGCN's, by layer and popularity decile of the item."
-        drawn.append((run.path, each, Figure(name, title, description, trace_figures(each)["relative-weights"])))
-    content = render("trace.html", drawn=drawn)
-    return Section("trace", "Where popularity enters", "Messages", content, [one for *_, one in drawn], folded=True)
 
 
 def trace_figures(trace: Trace) -> dict[str, Chart]:

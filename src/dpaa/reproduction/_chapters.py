@@ -9,12 +9,12 @@ from typing import Any
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS
 from dpaa.methods import find_method
+from dpaa.methods._options import known
 from dpaa.methods.graph_method import PAPER_TRAINING, GraphMethod
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._plan import TITLES, Plan
 from dpaa.reproduction._results import RunResult
 from dpaa.reproduction._tables import Cell, Chapter, Column, Rows, Table, improvements, measured
-from dpaa.reproduction._trainings import known
 
 LEGEND = "★ best of a column, ☆ second best; ± deviation over seeds; below: the paper's number, difference."
 RECALL = "recall@20"

@@ -20,12 +20,13 @@ from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, ya
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.errors import InputError
 from dpaa.methods import find_method
+from dpaa.methods._options import known
 from dpaa.methods.dpaa import DPAA
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._paper import ROWS, SIMPLE, Budget
 from dpaa.reproduction._results import ResultStore, RunResult, Study
-from dpaa.reproduction._trainings import RunSpec, fingerprint_of, key_of, known, read_result, run_one
+from dpaa.reproduction._trainings import RunSpec, fingerprint_of, key_of, read_result, run_one
 from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
@@ -244,6 +245,7 @@ class Plan:
         -------
         the training
         """
+        # Hyperparameters come from the first draw of the level: seeds of the data must not be tuned to.
         level = self.tuned_severity(severity)
         level = severity if level is None else level
         chosen = self.chosen(method, f"s={level:g}", self.severity_folder(level))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpaa._io import write_file
-from dpaa.report import Chart, Line, line, save
+from dpaa.report import Chart, Line, line, save_figure
 from dpaa.reproduction import _paper as paper
 from dpaa.reproduction._results import RunResult
 
@@ -196,6 +196,7 @@ def measured(results: Sequence[RunResult], labels: Mapping[str, str], columns: S
 
 def ranked(cells: Sequence[Cell]) -> Sequence[Cell]:
     """The same cells with best and second best (high is good) marked, compared as shown with four digits."""
+    # As shown: of two numbers that look alike in the table, none is the better one.
     shown = [round(cell.mean, 4) if cell.values else None for cell in cells]
     levels = sorted({value for value in shown if value is not None}, reverse=True)[:2]
     if len(cells) - shown.count(None) < 2:
@@ -266,7 +267,7 @@ def write_chapters(chapters: Sequence[Chapter], folder: Path, name: str, suffix:
         writer.writerows(record for table in chapter.tables for record in table.records())
         files.append(_write(folder / f"{chapter.name}{suffix}.csv", text.getvalue()))
         for figure, drawn in chapter.figures.items() if find_spec("altair") else ():  # an extra
-            files += [save(curves(*drawn), folder / f"{figure}{suffix}.{form}") for form in ("png", "svg")]
+            files += save_figure(curves(*drawn), folder, f"{figure}{suffix}")
     body = "\n".join(chapter.markdown() for chapter in chapters)
     return [*files, _write(folder / f"{name}{suffix}.md", f"# Published tables, reproduced\n\n{how}\n\n{body}")]
 

@@ -63,12 +63,6 @@ class RunSpec:
         return key_of(self.method, fingerprint_of(self.folder), self.relevant, *plain)
 
 
-def known(hyperparameters: dict[str, Any], method: str) -> dict[str, Any]:
-    """Those that the method has."""
-    fields = find_method(method).hyperparameters.model_fields
-    return {key: value for key, value in hyperparameters.items() if key in fields}
-
-
 def relevant_hyperparameters(method: Method) -> dict[str, Any]:
     """Hyperparameters that identify a result.
 
@@ -90,6 +84,7 @@ def key_of(method: str, *parts: Any, version: int | None = None) -> str:
     changed = {PRETRAINED: first} if first > 1 else {}
     fingerprint, *rest = parts
     made_by = version or kind.version
+    # The form of this text must not change: committed results are found by its digest.
     text = json.dumps([fingerprint, method, made_by, *rest, *([changed] if changed else [])], sort_keys=True)
     return f"{method}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 

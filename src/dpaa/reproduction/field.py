@@ -184,6 +184,8 @@ def _measure(
         held_out = _balanced(whole, row.held_out_per_item, held_out.name)
     if not row.refit:
         train, valid_pairs = held_out.frame("train"), held_out.frame("valid")
+        # Held-out pairs are of the validation split here, so that the test hides neither them nor the test
+        # pairs.
         tested = Dataset.from_frame(train, valid=valid_pairs, test=whole.frame("test"), name=held_out.name)
         held_out = replace(tested, test=Pairs.of([], []))  # training cannot look at test
     folder.mkdir(parents=True, exist_ok=True)
@@ -199,14 +201,11 @@ def _measure(
     metrics = Evaluator(tested, 20, "test", "drop").evaluate(model.method).metrics
     remove_folder(folder)
     return FieldResult(
-        data=row.data,
-        row=row.row,
-        method=row.method,
+        **row.model_dump(include={"data", "row", "method", "refit"}),
         hyperparameters=model.method.get_params({"threads", "device"}) | ({} if epoch is None else {"epochs": epoch}),
         seed=model.method.seed,
         chosen_epoch=epoch,
         valid_recall=valid,
-        refit=row.refit,
         metrics={name: metrics[name] for name in METRICS},
         processor_seconds={name: round(value, 1) for name, value in seconds.items()},
         memory_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),

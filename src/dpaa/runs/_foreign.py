@@ -141,6 +141,8 @@ def _read_arrays(file: Path) -> list[NDArray[Any]]:
     """The arrays of an untrusted file: nothing pickled, nothing larger than half of the memory at hand."""
     check_regular(file)
     try:
+        # Sizes from the archive's directory, before anything is unpacked: a small file may hold terabytes of
+        # zeros.
         with zipfile.ZipFile(file) as packed:
             size = sum(one.file_size for one in packed.infolist())
         if size > memory_at_hand() / 2:

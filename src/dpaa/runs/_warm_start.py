@@ -61,6 +61,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
         raise InputError(f"{name} has vectors of {old.embedding_size} columns; set embedding_size={old.embedding_size}")
     graph = method.graph
     table = torch.empty(graph.n_nodes, old.embedding_size)
+    # All rows are drawn, known ones too: what a new node begins with does not depend on who else is known.
     table.normal_(0.0, INITIAL_DEVIATION, generator=method.generator(0))
     index = np.concatenate([encode(data.user_ids, before.user_ids), encode(data.item_ids, before.item_ids)])
     known = index >= 0
@@ -96,6 +97,7 @@ def _begin_at_neighbours(graph: BipartiteGraph, table: Tensor, known: NDArray[np
     scale = torch.cat([graph.user_degree, graph.item_degree]).cpu().clamp(min=1).rsqrt()
     have = torch.from_numpy(known.copy())
     lengths = [float(table[side][have[side]].norm(dim=1).mean()) if have[side].any() else 0.0 for side in _sides(graph)]
+    # Users twice: some have taken none but new items, which have a row only after the second pass.
     for side, own, other in ((0, user, item), (1, item, user), (0, user, item)):
         edges = (~have[own] & have[other]).nonzero().squeeze(1)
         nodes, row = torch.unique(own[edges], return_inverse=True)

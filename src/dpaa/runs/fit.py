@@ -19,7 +19,6 @@ from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import NO_CURVE, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
-from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
 from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.pretrained import PRETRAINED, Pretrained, UsesPretrained, needed_layers
@@ -117,7 +116,7 @@ def plan_training(
         config = run.read_json(CONFIG)
         own = str(config.pop("method", DEFAULT))
         kind = find_method(method or own)
-        return method or own, (with_earlier_defaults(kind, config) if kind.name == own else {}) | hyperparameters
+        return method or own, (config if kind.name == own else {}) | hyperparameters
     if before is None:
         return method or DEFAULT, hyperparameters
     return method or before.method.name, _like(before, method, hyperparameters)[1]
@@ -251,6 +250,7 @@ def fit_method(
     if callbacks.stop_requested():
         raise Interrupted
     measured = dial and len(data.valid) and not distributed.rank()
+    # Measured once, here: who turns the dial later reads the curve from the manifest.
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if measured else None
     manifest["dial"] = finite(drawn.as_json()) if drawn else dict(NO_CURVE)
     manifest |= ({"rerank": rerank.as_json()} if rerank is not None else {}) | (about or {})
@@ -277,6 +277,7 @@ def _train(
         raise InputError(
             f"{method.name} computes with whole tables and cannot be trained in several processes; train it in one"
         )
+    # Rank 0 alone reads files; the others get what it has read.
     start, checkpoint = distributed.broadcast((start, checkpoint))
     identity |= {"kernel": method.compute.kernel} | method.get_params(set(MAY_CHANGE))
     if start is not None:
@@ -297,12 +298,9 @@ def _train(
     trainer = Trainer(
         method,
         validate=validation.recall if validation else None,
-        on_epoch=on_epoch,
+        callbacks=replace(callbacks, on_epoch=on_epoch),
         checkpoints=run.checkpoints if run else None,
         identity=identity,
-        stop_requested=callbacks.stop_requested,
-        finish_requested=callbacks.finish_requested,
-        checkpoint_seconds=callbacks.checkpoint_seconds,
         start=start,
         keep_last=keep_last,
     )

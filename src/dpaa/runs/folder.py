@@ -33,7 +33,6 @@ from dpaa.evaluation.dial_curve import DialCurve, active_kappa
 from dpaa.evaluation.evaluator import Evaluation, Protocol
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
-from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.reranker import Reranker, stored_reranker
@@ -62,7 +61,7 @@ class _Checked(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="allow")
 
 
-C = TypeVar("C", bound=_Checked)
+C = TypeVar("C", bound=BaseModel)
 
 
 class _TrainedOn(_Checked):
@@ -241,6 +240,7 @@ class RunFolder:
         target = _io.check_folder_name(path)
         created = _io.missing_folders(target)
         try:
+            # Locked before it is looked at: two calls at once would both find the folder empty.
             with hold_folder(target, path):
                 run = cls._open(Path(path), target, overwrite, resume)
                 begun = run.filled
@@ -296,7 +296,7 @@ class RunFolder:
         -------
         whether it is
         """
-        config, (manifest, about) = with_earlier_defaults(type(method), self.read_json(CONFIG)), self.read_manifest()
+        config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
         same = all(config.get(name) == value for name, value in _config(method).items() if name != "threads")
         same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
         return same and same_lists and about.dataset.fingerprint == fingerprint
@@ -359,6 +359,8 @@ class RunFolder:
         if model.attributes is not None:
             contents[ATTRIBUTES_FILE] = model.attributes.with_ids(model.item_ids).write_parquet
         _io.write_files(self.path, contents, DISK_FULL)
+        # The manifest comes last: that it is there makes a run finished, and its digests bind the other files
+        # to it.
         files = {name: digest(self.path / name) for name in BOUND if (self.path / name).exists()}
         self._write(MANIFEST, as_json({"format": FORMAT} | model.manifest | {"versions": versions(), "files": files}))
         return files[TENSORS]
@@ -416,7 +418,7 @@ class RunFolder:
         except ValueError as error:
             raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
         for line in history:
-            _validated(_Epoch, line, file)
+            checked(_Epoch, line, file)
         return history
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -451,7 +453,7 @@ class RunFolder:
         if not file.is_file():
             return None
         content, again = self.read_json(METRICS), f"make it again with `dpaa evaluate {self.path}`"
-        if _validated(_Measured, content, file, again).model != digest(self.path / TENSORS):
+        if checked(_Measured, content, file, again).model != digest(self.path / TENSORS):
             raise InputError(f"{file} was measured with another model than the one beside it; {again}")
         return content
 
@@ -467,7 +469,7 @@ class RunFolder:
             raise InputError(
                 f"{self.path} has run format {content.get('format')!r}, this version reads {FORMAT}; train again"
             )
-        return content, _validated(_Manifest, content, self.path / MANIFEST)
+        return content, checked(_Manifest, content, self.path / MANIFEST)
 
     def read(self, device: str = "cpu") -> RunRecord:
         """Read a finished run, every file checked before it is used.
@@ -492,6 +494,7 @@ class RunFolder:
         method.load_state(self._read_tensors(method.state_shapes()))
         candidates = items[CANDIDATE].cast(pl.Boolean).arg_true().to_numpy() if CANDIDATE in items.columns else None
         popularity = self._numbers(items, ITEMS, RECENT) if RECENT in items.columns else None
+        # Digests last: a damaged file has been named by now for what is wrong with it, which says more.
         for name in BOUND:
             if name in about.files and about.files[name] != digest(self.path / name):
                 raise InputError(f"{self.path / name} is not the file this run was written with; {AGAIN}")
@@ -527,8 +530,7 @@ class RunFolder:
         if isinstance(origin, dict) and origin.get("package") != "dpaa":
             METHODS.stored(name, origin, self.path)  # of a plug-in: the error names what to install
         try:
-            kind = METHODS.stored(name, None, self.path)
-            return kind(**with_earlier_defaults(kind, config))
+            return METHODS.stored(name, None, self.path)(**config)
         except InputError as error:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 
@@ -586,8 +588,15 @@ def _readable(file: Path) -> Iterator[Path]:
         raise InputError(f"{file} is not readable ({reason(error)}); {AGAIN}") from None
 
 
-def _validated(kind: type[C], content: object, file: Path, remedy: str = AGAIN) -> C:
-    """Check the content of a file; the message names the first wrong field and its rule."""
+def checked(kind: type[C], content: object, file: str | Path, remedy: str = AGAIN) -> C:
+    """Check the content of a file; the message names the first wrong field and its rule.
+
+    Parameters
+    ----------
+    kind : model of the content
+    content : the object in the file
+    file, remedy : for the message
+    """
     try:
         return kind.model_validate(content)
     except ValidationError as error:

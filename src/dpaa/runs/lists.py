@@ -133,6 +133,7 @@ class People:
             first, last = (int(index) for index in np.searchsorted(members, [part.start, part.stop]))
             if first == last:
                 return iter(())
+            # A product of fewer rows may round differently: blocks begin where those of the whole would.
             begin, end = first // step * step, -(-last // step) * step  # whole blocks are computed
             blocks = rank(source, members[begin:end])
             rows = ((items, scores) for one in blocks for items, scores in zip(one.items, one.scores, strict=True))
@@ -256,6 +257,7 @@ def masked_pairs(taken: Pairs | None, excluded: Pairs | None, members: Ints, use
     """
     if excluded is None or not len(excluded):
         return taken
+    # People are numbered by their place in the call, rankers by their index in a source: from one to the other.
     row = np.full(int(max(members.max(), excluded.user.max())) + 1, -1, dtype=np.int64)
     row[members] = users
     owner = row[excluded.user]

@@ -111,6 +111,7 @@ class Model(RunRecord):
         if unknown := how.keys() - ListOptions.__annotations__.keys():
             raise TypeError(f"recommendations have no option {min(unknown)!r}")
         k = min(need_whole(k, "k"), max(len(self.item_ids), 1))
+        # By training pairs and not by ids: a user of validation alone has a vector of noise.
         warm = np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
         people = _lists.people_of(users, histories, self.user_ids, self.item_ids, warm)
         kappa, reranker = self.kappa(how.get("popularity_dial")), self.reranker(how.get("rerank", "run"))
@@ -162,6 +163,7 @@ class Model(RunRecord):
         -------
         `item_id, similar_item_id, score, rank`, and `title` of the similar item where the items have titles
         """
+        # Looked up before anything is computed: an unknown id is refused at once.
         index, unit = look_up(items, self.item_ids, "item"), self.unit_vectors
         k = min(need_whole(k, "k"), len(self.item_ids) - 1)
         frames = []

@@ -4,42 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from dpaa._text import on_one_line, printable
 from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.training.trainer import CHECKPOINT_SECONDS, MONITOR, EpochReport
+from dpaa.training import MONITOR, Callbacks, EpochReport
 
+__all__ = ["Callbacks", "TrainingDisplay", "watched_training"]
 LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 FIRST_EPOCHS = (1, 2, 5)
 """Epochs that get a line at once."""
-
-
-@dataclass
-class Callbacks:
-    """Functions that a fit calls; all are optional.
-
-    Parameters
-    ----------
-    on_start : before a training: the method and notes on its data
-    on_epoch : after every epoch
-    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`
-    finish_requested : whether to end after this epoch, with the best one so far
-    say : receives other messages for the user
-    checkpoint_seconds : seconds between two checkpoints
-    """
-
-    on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
-    on_epoch: Callable[[EpochReport], None] = lambda _report: None
-    stop_requested: Callable[[], bool] = lambda: False
-    finish_requested: Callable[[], bool] = lambda: False
-    say: Callable[[str], None] = lambda _line: None
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
 
 
 class TrainingDisplay:

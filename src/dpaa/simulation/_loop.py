@@ -31,7 +31,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from dpaa._io import temporary_folder
-from dpaa._text import finite
+from dpaa._text import finite, name_and_values
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import SPLITS, Column
 from dpaa.data.pairs import Pairs, popular_items
@@ -210,16 +210,9 @@ class _Policy:
 def _policy(text: str, data: Dataset, seed: int) -> _Policy:
     """Read `METHOD|RUN|debias|oracle|random[,NAME=VALUE…][+RERANKER[,NAME=VALUE…]]`."""
     head, plus, rerank = text.partition("+")
-    name, *words = (word.strip() for word in head.split(","))
-    params: dict[str, Any] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise InputError(
-                f"cannot read {word!r} of the policy {text!r}; write METHOD,NAME=VALUE+RERANKER,NAME=VALUE"
-            )
-        params[key.strip()] = value.strip()
-    refit = params.pop("refit", "warm")
+    form = "METHOD,NAME=VALUE+RERANKER,NAME=VALUE"
+    name, params = name_and_values(head, f"the policy {text!r}", form)
+    refit: Any = params.pop("refit", "warm")
     if refit not in get_args(Refit):
         raise InputError(f"refit of the policy {text!r} must be one of {', '.join(get_args(Refit))}, got {refit!r}")
     reranker = parse_reranker(rerank) if plus else None
@@ -403,6 +396,7 @@ def _loop(
     popular = Evaluator(first, k).truth.popular
     taste_of = tastes(mean_per_row(first.train.user, popular[first.train.item], n_users))
     for number in range(rounds + 1):
+        # The same draws for every policy of a seed: what differs is theirs, and not chance.
         began, rng = time.process_time(), np.random.default_rng([seed, number, 7])
         data = taste.at(log) if number else first
         if not len(data.test):

@@ -133,6 +133,7 @@ def plan(
         if min(len(one), len(other)) < 2:
             raise InputError(f"{name} has a value for fewer than two users; choose another metric")
         variance, known = float(one.var(ddof=1) + other.var(ddof=1)), min(len(one), len(other)) / len(first.per_user)
+        # Relative to the recommender in production, whose mean is known before the test.
         wanted = detect * abs(float(one.mean()))
         users = [
             2 * users_needed(variance, difference, power, confidence) / known

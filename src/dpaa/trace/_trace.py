@@ -170,6 +170,7 @@ class Tracer:
 
     def __init__(self, graph: BipartiteGraph, weights: Sequence[EdgeWeights], residual: float = 0.0) -> None:
         self.graph = graph
+        # In float64: shares and cosines are compared with limits of a few percent, over millions of edges.
         wide = [(layer.to_user.double(), layer.to_item) for layer in weights]
         self.weights = [EdgeWeights(there, None if back is None else back.double()) for there, back in wide]
         self.residual = residual
@@ -196,6 +197,8 @@ class Tracer:
     def premise(self, vectors: Tensor, whose: Literal["own", "pretrained"], layer: int | None) -> Premise:
         """Inverse interaction weights along the edges, from (n_nodes, d) vectors."""
         iiw = 1.0 - edge_cosines(self.graph, TiledTable.from_dense(vectors, TILE)).numpy()
+        # Two deciles are a fifth.  Edges, not items: the premise is about messages, and popular items send
+        # most.
         fifth = self.edge_decile // 2
         rare, popular = (float(iiw[fifth == f].mean()) if (fifth == f).any() else math.nan for f in (0, 4))
         return Premise(whose, layer, self.mean_by_decile(iiw), rare, popular)

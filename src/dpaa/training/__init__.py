@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpaa.training._state import Checkpoint, CheckpointFolder, EpochReport, Start
+from dpaa.training._state import Callbacks, Checkpoint, CheckpointFolder, EpochReport, Start
 from dpaa.training.trainer import MONITOR, Interrupted, Trainer
 
-__all__ = ["MONITOR", "Checkpoint", "CheckpointFolder", "EpochReport", "Interrupted", "Start", "Trainer"]
+__all__ = ["MONITOR", "Callbacks", "Checkpoint", "CheckpointFolder", "EpochReport", "Interrupted", "Start", "Trainer"]

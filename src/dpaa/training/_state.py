@@ -17,6 +17,7 @@ from torch import Tensor
 
 from dpaa._io import check_regular, own_folder, remove_folder, write_file
 from dpaa.errors import InputError, reason
+from dpaa.methods.base import Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.methods.tables import Tables
 
@@ -95,6 +96,31 @@ class EpochReport:
         fixed = {"epoch": self.epoch, "loss": self.loss, "seconds": round(self.seconds, 4), "valid": self.valid}
         rate = {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         return fixed | rate | self.extras
+
+
+CHECKPOINT_SECONDS = 30.0
+
+
+@dataclass
+class Callbacks:
+    """Functions that a fit calls; all are optional.
+
+    Parameters
+    ----------
+    on_start : before a training: the method and notes on its data
+    on_epoch : after every epoch
+    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`
+    finish_requested : whether to end after this epoch, with the best one so far
+    say : receives other messages for the user
+    checkpoint_seconds : seconds between two checkpoints
+    """
+
+    on_start: Callable[[Method, list[str]], None] = lambda _method, _notes: None
+    on_epoch: Callable[[EpochReport], None] = lambda _report: None
+    stop_requested: Callable[[], bool] = lambda: False
+    finish_requested: Callable[[], bool] = lambda: False
+    say: Callable[[str], None] = lambda _line: None
+    checkpoint_seconds: float = field(default_factory=lambda: CHECKPOINT_SECONDS)
 
 
 @dataclass
@@ -218,6 +244,7 @@ class Start:
     @property
     def digest(self) -> str:
         """Digest of all numbers: a checkpoint belongs to one start."""
+        # Names too, and sorted: two parameters of one shape must not be exchangeable.
         content = hashlib.sha256(f"{self.epoch} {self.step} {sorted(self.parameters)}".encode())
         for tensor in (self.table, *(self.parameters[name] for name in sorted(self.parameters))):
             content.update(tensor.detach().cpu().contiguous().numpy().tobytes())
@@ -279,6 +306,7 @@ class CheckpointFolder:
         """
         if not self.file.exists():
             return None
+        # Before safetensors maps it: a pipe or a device under the name would hang or never end.
         check_regular(self.file)
         try:
             with safe_open(self.file, framework="pt") as opened:

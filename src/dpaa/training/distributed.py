@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -23,40 +23,64 @@ from torch import Tensor
 from dpaa.errors import InputError
 from dpaa.graph.tiles import UNIT, Columns, add_in_pairs
 
+Value = TypeVar("Value")
+LONGEST_WAIT = timedelta(days=1)
+"""For a validation by rank 0, or its training of a closed form; a process that died is noticed at once."""
 
-class Peers(Protocol):
-    """The processes that hold a part of the columns each, as one of them sees them; rank 0 leads."""
 
-    rank: int
-    count: int
+class _LostProcessError(InputError):
+    """Another process of this training has ended."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "another process of this training was lost, perhaps for want of memory; continue from the last checkpoint "
+            "with the same command and --resume"
+        )
+
+
+@contextmanager
+def _lost() -> Iterator[None]:
+    """Name what torch.distributed raises when a connection breaks."""
+    try:
+        yield
+    except RuntimeError:
+        raise _LostProcessError from None
+
+
+class Peers:
+    """The processes that hold a part of the columns each, as one of them sees them; rank 0 leads.
+
+    There is this one alone where `process_group` joined no others.
+    """
+
+    def __init__(self) -> None:
+        joined = dist.is_available() and dist.is_initialized()
+        self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if joined else (0, 1)
 
     def everyone(self, part: Tensor) -> list[Tensor]:
-        """What each has, by rank; all of one shape."""
+        """What each process has, by rank; all of one shape."""
+        parts = [torch.empty_like(part) for _ in range(self.count)]
+        with _lost():
+            dist.all_gather(parts, part)
+        return parts
 
     def send(self, part: Tensor, to: int) -> None:
-        """Send a tensor to one process, which receives."""
+        """Send a tensor to one process, which receives it."""
+        with _lost():
+            dist.send(part, to)
 
     def receive(self, part: Tensor, sender: int) -> None:
         """Overwrite a tensor with what that process sends."""
+        with _lost():
+            dist.recv(part, sender)
 
-
-class _Alone:
-    """One process that holds all columns."""
-
-    rank, count = 0, 1
-
-    def everyone(self, part: Tensor) -> list[Tensor]:
-        """Its own part."""
-        return [part]
-
-    def send(self, part: Tensor, to: int) -> None:
-        """There is no other process."""
-
-    def receive(self, part: Tensor, sender: int) -> None:
-        """There is no other process."""
-
-
-ALONE = _Alone()
+    def broadcast(self, value: Value) -> Value:
+        """What rank 0 passes, in every process; in a single one, the value itself."""
+        values = [value]
+        if self.count > 1:
+            with _lost():
+                dist.broadcast_object_list(values, 0)
+        return values[0]
 
 
 def split_columns(size: int, peers: Peers) -> Columns:
@@ -116,6 +140,7 @@ class SharedColumns(Columns):
         """Sum over all processes of what `joined` returned in each.  (…)."""
         step = 1 << self._levels
         few = [-(-(last - first) // step) for first, last in zip(self._bounds, self._bounds[1:], strict=False)]
+        # `all_gather` needs one shape, and a process may hold a block of units less than another.
         if len(joined) < max(few):
             joined = torch.cat([joined, joined.new_zeros(max(few) - len(joined), *joined.shape[1:])])
         parts = [part for n, theirs in zip(few, self.peers.everyone(joined), strict=True) for part in theirs[:n]]
@@ -140,6 +165,7 @@ class SharedColumns(Columns):
             return table.new_empty(0)
         whole = table.new_empty(len(table), self.size)
         whole[:, self.own] = table
+        # One after the other: beside its own, rank 0 holds the columns of one process, not of all.
         for rank in range(1, self.peers.count):
             theirs = table.new_empty(len(table), self._widths[rank])
             self.peers.receive(theirs, rank)
@@ -160,21 +186,6 @@ class _Whole(torch.autograd.Function):
         return by_whole[:, ctx.own].contiguous(), None
 
 
-Value = TypeVar("Value")
-LONGEST_WAIT = timedelta(days=1)
-"""For a validation by rank 0, or its training of a closed form; a process that died is noticed at once."""
-
-
-class _LostProcessError(InputError):
-    """Another process of this training has ended."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "another process of this training was lost, perhaps for want of memory; continue from the last checkpoint "
-            "with the same command and --resume"
-        )
-
-
 @contextmanager
 def process_group() -> Iterator[None]:
     """Join the processes that `torchrun` started, and leave them at the end; does nothing in a single process."""
@@ -187,40 +198,9 @@ def process_group() -> Iterator[None]:
     dist.destroy_process_group()
 
 
-class Processes:
-    """All processes of a training, as `Peers` describes them."""
-
-    def __init__(self) -> None:
-        self.rank, self.count = dist.get_rank(), dist.get_world_size()
-
-    def everyone(self, part: Tensor) -> list[Tensor]:
-        """What each process has, by rank; all of one shape."""
-        parts = [torch.empty_like(part) for _ in range(self.count)]
-        with _lost():
-            dist.all_gather(parts, part)
-        return parts
-
-    def send(self, part: Tensor, to: int) -> None:
-        """Send a tensor to one process, which receives it."""
-        with _lost():
-            dist.send(part, to)
-
-    def receive(self, part: Tensor, sender: int) -> None:
-        """Overwrite a tensor with what that process sends."""
-        with _lost():
-            dist.recv(part, sender)
-
-    def broadcast(self, value: Value) -> Value:
-        """What rank 0 passes, in every process."""
-        values = [value]
-        with _lost():
-            dist.broadcast_object_list(values, 0)
-        return values[0]
-
-
 def peers() -> Peers:
-    """All processes of this training; this one alone where `process_group` joined none."""
-    return Processes() if dist.is_available() and dist.is_initialized() else ALONE
+    """All processes of this training."""
+    return Peers()
 
 
 def rank() -> int:
@@ -229,15 +209,5 @@ def rank() -> int:
 
 
 def broadcast(value: Value) -> Value:
-    """What rank 0 passes, in every process; in a single one, the value itself."""
-    group = peers()
-    return value if group.count == 1 else group.broadcast(value)  # type: ignore[attr-defined]
-
-
-@contextmanager
-def _lost() -> Iterator[None]:
-    """Name what torch.distributed raises when a connection breaks."""
-    try:
-        yield
-    except RuntimeError:
-        raise _LostProcessError from None
+    """What rank 0 passes, in every process."""
+    return peers().broadcast(value)

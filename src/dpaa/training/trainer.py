@@ -22,6 +22,7 @@ from dpaa.training._state import (
     MOMENTS,
     SHORT_DIVERGED_FACTOR,
     Best,
+    Callbacks,
     Checkpoint,
     CheckpointFolder,
     EarlyStopping,
@@ -38,7 +39,6 @@ __all__ = ["MONITOR", "EpochReport", "Interrupted", "TiledAdam", "Trainer", "lea
 
 Validate = Callable[[GraphMethod], dict[str, float]]
 MONITOR = "recall@20"
-CHECKPOINT_SECONDS = 30.0
 GIVE_BACK_SECONDS = 1.0
 """Tensors of a step have the size of its batch's rows, never the same: the holes between them grow for minutes."""
 
@@ -99,27 +99,22 @@ class Trainer:
     ----------
     method : attached to a graph
     validate : computes validation metrics of the current epoch; None trains all epochs and keeps the last
-    on_epoch : called after every epoch
+    callbacks : called after every epoch, and asked after every step or epoch whether to end
     checkpoints : where checkpoints go; None writes none
     identity : what a checkpoint must have been made with (dataset, hyperparameters) to be resumed from
-    stop_requested : whether to stop with a checkpoint, which raises `Interrupted`; checked after every step
-    finish_requested : whether to end with the best epoch so far; checked after every epoch
-    checkpoint_seconds : seconds between two checkpoints
     start : tables that training starts from; default: random numbers
     keep_last : train all epochs and keep the last, instead of the best on validation
     """
 
     method: GraphMethod
     validate: Validate | None = None
-    on_epoch: Callable[[EpochReport], None] = lambda _: None
+    callbacks: Callbacks = field(default_factory=Callbacks)
     checkpoints: CheckpointFolder | None = None
     identity: dict[str, Any] = field(default_factory=dict)
-    stop_requested: Callable[[], bool] = lambda: False
-    finish_requested: Callable[[], bool] = lambda: False
-    checkpoint_seconds: float = CHECKPOINT_SECONDS
     start: Start | None = None
     keep_last: bool = False
 
+    @computing()
     def run(self, checkpoint: Checkpoint | None = None) -> Best:
         """Train to the end, from the start or a checkpoint.
 
@@ -131,10 +126,6 @@ class Trainer:
         -------
         the best epoch, which the method then holds
         """
-        with computing():
-            return self._run(checkpoint)
-
-    def _run(self, checkpoint: Checkpoint | None) -> Best:
         method, start = self.method, self.start
         self._columns = split_columns(method.embedding_size, distributed.peers())
         tables = Tables.start(method, start.table if start else None, self._columns)
@@ -165,12 +156,14 @@ class Trainer:
             seconds = at.epoch_seconds + time.perf_counter() - began
             constant = method.warmup_steps <= 1 and method.learning_rate_schedule == "constant"
             rate = None if constant else learning_rate_at(at.step, method)
-            self.on_epoch(EpochReport(at.epoch, at.loss, seconds, valid, at.extras or {}, at.best.epoch, rate))
+            self.callbacks.on_epoch(
+                EpochReport(at.epoch, at.loss, seconds, valid, at.extras or {}, at.best.epoch, rate)
+            )
             loss, at = at.loss, at.next_epoch()
             if at.epochs_above >= DIVERGED_EPOCHS:
                 raise self._diverged(loss, at)
             self._maybe_save(at)
-            self.ended_early = self._agreed(self.finish_requested())[0]
+            self.ended_early = self._agreed(self.callbacks.finish_requested())[0]
             if self.ended_early:
                 break
         if at.epoch > 2 and at.lowest_loss > SHORT_DIVERGED_FACTOR * at.start_level:
@@ -179,6 +172,7 @@ class Trainer:
         self._best = {}  # with Adam's moments three tables less, just before the vectors are computed
         del self._adam
         tables.collect()
+        # The others have some columns only, and nothing to score with.
         if self._columns.leads:
             method.finish()
         return at.best
@@ -199,6 +193,7 @@ class Trainer:
             if time.monotonic() - self._gave_back_at >= GIVE_BACK_SECONDS:
                 give_back_memory()
                 self._gave_back_at = time.monotonic()
+            # `item` waits for the device, in every step: a loss that is no number ends training where it occurs.
             loss = self._step(batch, learning_rate_at(at.step + 1, self.method)).item()
             if not math.isfinite(loss):
                 raise DivergedError(
@@ -250,8 +245,10 @@ class Trainer:
         return tuple(map(bool, distributed.peers().everyone(torch.tensor(wishes))[0]))
 
     def _maybe_save(self, at: Progress) -> None:
-        stop = self.stop_requested()
-        due = stop or time.monotonic() - self._saved_at >= self.checkpoint_seconds
+        stop = self.callbacks.stop_requested()
+        due = stop or time.monotonic() - self._saved_at >= self.callbacks.checkpoint_seconds
+        # Agreed, since clocks and signals differ: processes that decide alone would wait for one another for
+        # ever.
         stop, save = self._agreed(stop, due and self.checkpoints is not None)
         if save:
             tensors = whole_state(self.method.tables, self._best, self._adam.state())

@@ -134,6 +134,7 @@ class Study:
             storage = optuna.storages.RDBStorage(
                 # Optuna fills in a version where there are braces.
                 self._url.render_as_string(hide_password=False).replace("{", "{{").replace("}", "}}"),
+                # No pool: a connection must not be shared with a process that was started meanwhile.
                 engine_kwargs={"poolclass": NullPool},
                 heartbeat_interval=HEARTBEAT if self.storage else None,  # a folder is held by one call
                 grace_period=GRACE,
@@ -242,6 +243,8 @@ class Study:
                     trial.set_user_attr(SETTINGS, drawn)
                     if drawn in known:
                         raise optuna.TrialPruned
+                    # Others may draw as soon as this draw is stored; to train takes longer than
+                    # all their draws.
                     turn.close()
                     numbers.append(trial.number)
                     return self._train(trial, drawn, data)

@@ -20,7 +20,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
-from dpaa.methods.base import Method
+from dpaa.methods._options import known
 from dpaa.runs.model import load
 from dpaa.tuning.trial import TRAINED
 from dpaa.tuning.tune import REMEDY, TuneResult, described_folder, tune
@@ -90,7 +90,7 @@ def benchmark(
     first = find_method(baseline or (methods[0] if methods else ""))
     if len(kinds) < 2 or first not in kinds:
         raise InputError("name at least two methods, the baseline among them, such as --methods lightgcn,dpaa")
-    fixed = {kind.name: _own(kind, settings or {}) for kind in kinds}
+    fixed = {kind.name: known(settings or {}, kind) for kind in kinds}
     unknown = (settings or {}).keys() - {name for own in fixed.values() for name in own if name != "seed"}
     if unknown:
         raise InputError(f"none of these methods has a hyperparameter {min(unknown)!r} to fix; see `dpaa methods NAME`")
@@ -118,10 +118,6 @@ def benchmark(
             write_table(comparison, home / (f"comparison{ending}" if ending == ".json" else f"table{ending}"))
         write_file(home / ABOUT, as_json(about | {"found": result.as_json()}), REMEDY)
     return result
-
-
-def _own(kind: type[Method], settings: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in settings.items() if name in kind.hyperparameters.model_fields}
 
 
 def _row(study: TuneResult) -> dict[str, Any]:

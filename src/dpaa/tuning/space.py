@@ -125,6 +125,7 @@ def _stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
     else:
         step = (max(values) - min(values)) / max(len(values) - 1, 1)
         low, high = float(f"{min(values) - step:.6g}"), float(f"{max(values) + step:.6g}")
+    # The hyperparameter's own bounds: a stretched range must not offer what the method refuses.
     bounds = {
         sign: getattr(rule, sign) for rule in field.metadata for sign in ("ge", "gt", "le", "lt") if hasattr(rule, sign)
     }

@@ -210,6 +210,7 @@ def _search(study: Study, data: Dataset, jobs: int, say: Callable[[str], None]) 
         if missing <= states.count("running"):  # another call, which shares the storage, trains the last ones
             time.sleep(POLL_SECONDS)
             continue
+        # Those that another call trains are not drawn here as well: the storage would hold more than wanted.
         missing -= states.count("running")
         for _, number in in_pool(Study.next_trial, [(study, data)] * missing, min(jobs, missing)):
             trials = study.write()

@@ -1,4 +1,4 @@
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -116,14 +116,7 @@ def test_als_lowers_what_it_is_meant_to_lower_and_solves_newcomers_exactly() -> 
 
 
 def test_als_without_its_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = builtins.__import__
-
-    def without_implicit(name: str, *rest: object, **more: object) -> object:
-        if name.startswith("implicit"):
-            raise ImportError(name)
-        return usual(name, *rest, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(builtins, "__import__", without_implicit)
+    monkeypatch.setitem(sys.modules, "implicit.cpu.als", None)
     with pytest.raises(MissingExtraError, match=r"method als needs packages .* pip install 'dpaa\[references\]'"):
         learned(ALS, some_graph())
 

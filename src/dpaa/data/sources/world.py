@@ -137,6 +137,7 @@ def simulate_world(users: int = 2000, items: int = 1500, severity: float = 1.0, 
             VALIDATION_EXPOSURE: "unbiased",
         },
     )
+    # A generator of its own: that worlds got publishers has changed none of the draws above.
     noisy = rank / items + np.random.default_rng([seed, 1]).random(items)
     house = np.empty(items, dtype=np.int64)
     house[np.argsort(noisy)] = np.arange(items) * PUBLISHERS // items + 1
