@@ -104,8 +104,9 @@ def layer_weights(config: dict[str, Any]) -> list[float]:
 
 
 def gamma_of(config: dict[str, Any]) -> float:
-    """γ: 1 weights interactions at the first layer only."""
-    return float(config["first_layer_only"])
+    """γ: 1 weights interactions at the first layer only; runs of earlier versions have a word for it."""
+    word = config.get("weighted_layers", "first")
+    return float(config.get("first_layer_only", {"first": 1.0, "all": 0.0}[word]))
 
 
 def pretrained_weights(run: Files, weighted: range) -> list[np.ndarray]:

@@ -9,7 +9,9 @@ from pydantic import Field, ValidationError
 from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
+from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import ClosedForm, attach, fitted, method
+from dpaa.methods.graph_method import EARLIER_DEFAULTS
 
 
 class Parent(ClosedForm):
@@ -104,3 +106,24 @@ def test_every_method_describes_itself() -> None:
 def test_what_is_no_method_is_refused_with_those_that_are() -> None:
     with pytest.raises(InputError, match="is neither the name nor the class of a method; known methods: lightgcn"):
         find_method(int)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "kept"),
+    [
+        ("ssm", {"temperature": 0.2, "known_negatives": "keep", "ranking": "inner-product"}, {"temperature": 0.2}),
+        ("ssm", {"ranking": "cosine"}, {"ranking": "cosine"}),
+        ("simgcl", {"message_weights": "lightgcn", "layer_emphasis": 3.0, "noise": 0.3}, {"noise": 0.3}),
+        ("dice", {"negatives": "uniform"}, {"negatives": "uniform"}),
+        ("lightgcn", {"layer": 2}, {"layer": 2}),
+        ("dpaa", {"weighted_layers": "first", "layers": 2}, {"first_layer_only": 1.0, "layers": 2}),
+        ("dpaa-as-printed", {"weighted_layers": "all"}, {"first_layer_only": 0.0}),
+        ("dpaa", {"weighted_layers": "middle"}, {"weighted_layers": "middle"}),
+        ("ease", {"ridge": 2.0}, {"ridge": 2.0}),
+    ],
+)
+def test_removed_hyperparameters_of_a_run_are_dropped_where_they_had_no_effect(
+    name: str, stored: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    found = with_earlier_defaults(METHODS[name], stored)
+    assert found == ({} if name == "ease" else EARLIER_DEFAULTS) | kept

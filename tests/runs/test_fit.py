@@ -12,6 +12,7 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.methods.graph_method import EARLIER_DEFAULTS
 from dpaa.methods.macr import REFERENCES
 from dpaa.methods.ppac import GLOBAL_STRENGTHS
 from dpaa.ranking import Dial
@@ -87,8 +88,10 @@ def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> 
     assert plan_training(run, "ease", {}, resume=True) == ("ease", {})
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "config.json").write_text('{"method": "lightgcn", "kernel": "csr", "l2": 0.5}')
-    begun = plan_training(tmp_path / "begun", None, {"l2": 0.1}, resume=True)[1]
-    assert begun == {"kernel": "csr", "l2": 0.1}
+    begun = plan_training(tmp_path / "begun", None, {}, resume=True)[1]
+    assert begun == {"kernel": "csr", "l2": 0.5} | EARLIER_DEFAULTS, "as a run that lacks them was trained"
+    (tmp_path / "begun" / "config.json").write_text('{"method": "dpaa", "weighted_layers": "all"}')
+    assert plan_training(tmp_path / "begun", None, {}, resume=True)[1]["first_layer_only"] == 0.0
 
 
 def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:

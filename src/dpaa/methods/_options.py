@@ -1,4 +1,4 @@
-"""Hyperparameters of every training, and what `auto` becomes on a graph and a machine."""
+"""Hyperparameters of every training: those of earlier versions, and what `auto` becomes on a graph and a machine."""
 
 from __future__ import annotations
 
@@ -29,9 +29,25 @@ EARLIER_DEFAULTS: dict[str, Any] = {
     "validation_steps": 1,
     "weight_decay": 0.0,
 }
-"""Values of hyperparameters that stored results lack which were made before these hyperparameters existed."""
+"""Values of hyperparameters that runs and results lack which were made before these hyperparameters existed."""
 PAPER_TRAINING: dict[str, Any] = {"learning_rate": 1e-3, "patience": 50} | EARLIER_DEFAULTS
 """The usual protocol of LightGCN's descendants: a constant learning rate, the best epoch."""
+REMOVED: dict[str, tuple[object, ...]] = {
+    "error": ("squared",),
+    "known_negatives": ("keep",),
+    "message_weights": ("lightgcn",),
+    "negative_power": (0.0,),
+    "negatives": ("all", "popularity"),
+    "ranking": ("inner-product",),
+    "scores": ("sigmoid",),
+    "similarity": ("cosine",),
+    "validation_smoothing": (0.0,),
+}
+"""Hyperparameters of runs that methods no longer have, and the values that say what the method does now."""
+RENAMED: dict[str, tuple[str, dict[object, object]]] = {
+    "weighted_layers": ("first_layer_only", {"first": 1.0, "all": 0.0}),
+}
+"""Hyperparameters of runs that have another name now, and their values there."""
 TILE_COLUMNS = {"bag": 32, "wide-bag": 64, "csr": 64}
 """Columns per tile: what keeps the gathered rows of one tile in cache, measured for each kernel."""
 SMALL_SIDE = 2048
@@ -197,3 +213,26 @@ def known(hyperparameters: Mapping[str, Any], method: str | type[Method]) -> dic
     """
     fields = find_method(method).hyperparameters.model_fields
     return {name: value for name, value in hyperparameters.items() if name in fields}
+
+
+def with_earlier_defaults(kind: type[Method], values: dict[str, Any]) -> dict[str, Any]:
+    """Hyperparameters of a run's file as the method has them now.
+
+    Parameters
+    ----------
+    kind : class of the method
+    values : hyperparameters of the file
+
+    Returns
+    -------
+    a new dict, completed by those that did not exist when it was written, without those that were removed since
+    """
+    if not issubclass(kind, TrainingOptions):
+        return dict(values)
+    fields = kind.hyperparameters.model_fields
+    unweighted = values.get("message_weights") == "lightgcn"  # DPAA's, which simgcl and ngcf had, were without effect
+    kept = {n: v for n, v in values.items() if n in fields or not (unweighted or v in REMOVED.get(n, ()))}
+    for name, (now, meaning) in RENAMED.items():
+        if name in kept and now in fields and kept[name] in meaning:
+            kept[now] = meaning[kept.pop(name)]
+    return {**EARLIER_DEFAULTS, **kept}

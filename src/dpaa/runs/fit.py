@@ -19,6 +19,7 @@ from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import NO_CURVE, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods import find_method
+from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import ChosenAfterwards, ClosedForm, Method
 from dpaa.methods.graph_method import GraphMethod, WholeTable
 from dpaa.methods.pretrained import PRETRAINED, Pretrained, UsesPretrained, needed_layers
@@ -116,7 +117,7 @@ def plan_training(
         config = run.read_json(CONFIG)
         own = str(config.pop("method", DEFAULT))
         kind = find_method(method or own)
-        return method or own, (config if kind.name == own else {}) | hyperparameters
+        return method or own, (with_earlier_defaults(kind, config) if kind.name == own else {}) | hyperparameters
     if before is None:
         return method or DEFAULT, hyperparameters
     return method or before.method.name, _like(before, method, hyperparameters)[1]

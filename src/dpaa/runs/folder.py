@@ -33,6 +33,7 @@ from dpaa.evaluation.dial_curve import DialCurve, active_kappa
 from dpaa.evaluation.evaluator import Evaluation, Protocol
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.methods import METHODS
+from dpaa.methods._options import with_earlier_defaults
 from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.reranker import Reranker, stored_reranker
@@ -296,7 +297,7 @@ class RunFolder:
         -------
         whether it is
         """
-        config, (manifest, about) = self.read_json(CONFIG), self.read_manifest()
+        config, (manifest, about) = with_earlier_defaults(type(method), self.read_json(CONFIG)), self.read_manifest()
         same = all(config.get(name) == value for name, value in _config(method).items() if name != "threads")
         same_lists = stored_reranker(manifest.get("rerank"), self.path) == rerank
         return same and same_lists and about.dataset.fingerprint == fingerprint
@@ -530,7 +531,8 @@ class RunFolder:
         if isinstance(origin, dict) and origin.get("package") != "dpaa":
             METHODS.stored(name, origin, self.path)  # of a plug-in: the error names what to install
         try:
-            return METHODS.stored(name, None, self.path)(**config)
+            kind = METHODS.stored(name, None, self.path)
+            return kind(**with_earlier_defaults(kind, config))
         except InputError as error:
             raise InputError(f"{self.path / CONFIG} was changed: {error}") from None
 
