@@ -194,7 +194,7 @@ CHORES = [
     Chore(
         5,
         "items like an item",
-        "dpaa similar runs/plain --item 1 --k 3",
+        "dpaa similar runs/plain 1 --k 3",
         shows=says("Similar items"),
     ),
     Chore(
@@ -263,7 +263,7 @@ CHORES = [
     Chore(
         7,
         "what has drifted since yesterday, for the monitoring system",
-        "dpaa audit tuesday.csv --against ratings.csv --metrics-out dpaa.prom",
+        "dpaa audit tuesday.csv --against ratings.csv --out dpaa.prom",
         shows=holds("dpaa.prom", "dpaa_audit_drift_distance{"),
         needs_log=True,
     ),

@@ -120,7 +120,7 @@ def overload(folder: Path, args: argparse.Namespace) -> Iterator[str]:
     """Several times of what the service can do."""
     for n_items in args.items:
         for code, environment in args.rounds * list(codes(args).items()):
-            with served(folder, n_items, "--max-waiting", 48, **environment) as service:
+            with served(folder, n_items, "--workers", "1,waiting=48", **environment) as service:
                 capacity = load(service, 32, 3).rate
                 # Refused requests return at once and come again: the pause is for three times the capacity.
                 result = load(service, 256, args.seconds, pause=256 / (6 * capacity))

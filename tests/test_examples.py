@@ -54,7 +54,7 @@ def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path, monke
         return subprocess.CompletedProcess(call, said.code, said.out, said.err)
 
     monkeypatch.setattr(subprocess, "run", in_this_process)
-    assert run_dpaa("data", "demo", "--users", 60, "--items", 40, "--out", tmp_path / "data").code == 0
+    assert run_dpaa("data", "demo", "--size", "60x40", "--out", tmp_path / "data").code == 0
     call = ("train", tmp_path / "data", "--method", "most-popular", "--out", tmp_path / "run")
     assert run_dpaa(*call).code == 0
     how = {"run": str(tmp_path / "run"), "folder": str(tmp_path / "lists"), "shards": 2}

@@ -23,7 +23,7 @@ from dpaa.cli import main
 
 assert Path(dpaa.__file__).is_relative_to(Path.cwd().resolve())
 for line in (
-    "data demo --users 100 --items 80 --out data",
+    "data demo --size 100x80 --out data",
     "train data --set epochs=2 --set embedding_size=8 --out run",
     "recommend run --k 5 --out recs.csv",
     "evaluate run --json",

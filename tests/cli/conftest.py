@@ -13,7 +13,7 @@ TINY = ("--set", "embedding_size=8", "--set", "layers=2", "--set", "epochs=3", "
 def walk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a dataset `data` and a run `run`, made by the commands."""
     folder = tmp_path_factory.mktemp("walk")
-    dpaa_ok("data", "demo", "--users", 120, "--items", 80, "--out", folder / "data")
+    dpaa_ok("data", "demo", "--size", "120x80", "--out", folder / "data")
     dpaa_ok("train", folder / "data", *TINY, "--seed", 5, "--out", folder / "run")
     return folder
 

@@ -53,12 +53,12 @@ def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:
 
 def test_choices(shop: Path, tmp_path: Path) -> None:
     words = ("compare", shop / "popular", shop / "run", "--metric", "ndcg", "--metric",
-             "recall@5/niche", "--metric", "ndcg/niche-tastes", "--k", 5, "--margin", 0.2,
+             "recall@5/niche", "--metric", "ndcg/niche-tastes", "--k", 5,
              "--overlap", "mask")  # fmt: skip
     found = json.loads(dpaa_ok(*words, "--json").out)
     assert found["baseline"] == "popular"
     assert [delta["metric"] for delta in found["deltas"]] == ["ndcg@5", "recall@5/niche", "ndcg@5/niche-tastes"]
-    assert found["no_harm"][0]["margin"] == 0.2
+    assert found["no_harm"][0]["margin"] == 0.05
     assert found["protocol"]["overlap"] == "mask"
     assert dpaa_ok(*words, "--json").out == dpaa_ok(*words, "--json").out
 

@@ -31,7 +31,7 @@ def test_append_keeps_the_rules_of_the_dataset(clicks: Path, tmp_path: Path) -> 
     dpaa_ok("data", "log", clicks, "--out", tmp_path / "data")
     (tmp_path / "more.csv").write_text("user,item,rating\n99,1,5\n")
     words = ("data", "log", tmp_path / "more.csv", "--append", tmp_path / "data")
-    for rule in (("--seed", 3), ("--positive", "rating>=3"), ("--keep-duplicates",)):
+    for rule in (("--seed", 3), ("--positive", "rating>=3"), ("--split", "temporal,test=0.1")):
         refused = run_dpaa(*words, *rule)
         assert refused.code == 2
         assert "--append keeps the rules that the dataset was made with" in refused.err
@@ -49,7 +49,7 @@ def test_invalid_rows_are_written(clicks: Path, tmp_path: Path) -> None:
 
 
 def test_demo_and_describe(tmp_path: Path) -> None:
-    words = ("data", "demo", "--users", 60, "--items", 50, "--severity", 2, "--out", tmp_path / "data")
+    words = ("data", "demo", "--size", "60x50", "--severity", 2, "--out", tmp_path / "data")
     dpaa_ok(*words)
     assert "density" in dpaa_ok("data", "describe", tmp_path / "data").out
     about = json.loads(dpaa_ok("data", "describe", tmp_path / "data", "--json").out)

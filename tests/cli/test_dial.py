@@ -43,7 +43,7 @@ def test_an_evaluation_of_other_lists_leaves_the_metrics_of_the_runs_own(run: Pa
 
 
 def test_a_choice_is_kept_and_every_command_follows_it(run: Path, walk: Path, tmp_path: Path) -> None:
-    said = dpaa_ok("evaluate", run, "--dial-objective", "niche:60")
+    said = dpaa_ok("evaluate", run, "--popularity-dial", "niche:60")
     chosen = dial_of(run)
     kappa = chosen["kappa"]
     assert chosen["objective"] == "niche:60"
@@ -64,7 +64,7 @@ def test_a_choice_is_kept_and_every_command_follows_it(run: Path, walk: Path, tm
     dpaa_ok("report", run, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"{kappa:g} (applied)" in page
-    assert "--dial-objective niche:60" in page
+    assert "--popularity-dial niche:60" in page
 
 
 @pytest.mark.parametrize("curve", [None, {"kappa": 3}])
@@ -73,5 +73,5 @@ def test_a_missing_or_damaged_curve_is_drawn_again(run: Path, curve: object) -> 
     (run / "manifest.json").write_text(json.dumps({key: value for key, value in manifest.items() if value is not None}))
     assert run_dpaa("evaluate", run).code == (2 if curve else 0)
     dpaa_ok("recommend", run, "--popularity-dial", 1, "--users", "u0001")  # the curve is not needed for a number
-    dpaa_ok("evaluate", run, "--dial-objective", "ndcg")
+    dpaa_ok("evaluate", run, "--popularity-dial", "ndcg")
     assert "Popularity dial on validation" in dpaa_ok("evaluate", run).out

@@ -19,7 +19,7 @@ def recs(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_runs_own_recommendations_have_the_runs_metrics(walk: Path, recs: Path) -> None:
     of_run = json.loads(dpaa_ok("evaluate", walk / "run", "--k", 5, "--k", 20, "--json").out)
-    said = dpaa_ok("evaluate", "--recs", recs, "--dataset", walk / "data", "--k", 5, "--k", 20, "--json")
+    said = dpaa_ok("evaluate", recs, "--dataset", walk / "data", "--k", 5, "--k", 20, "--json")
     of_file = json.loads(said.out)
     tested = of_file["protocol"]["users"]
     listed = pl.read_csv(recs)["user_id"].n_unique()

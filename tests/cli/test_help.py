@@ -1,12 +1,16 @@
 """`dpaa --help` is quick and has examples; a wrong call is one sentence."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+import typer
 
 import dpaa
 from dpaa.cli import app, data_app
@@ -28,10 +32,53 @@ for words in ([], ["train"], ["data", "log"]):
 """
 
 
+PAGES = """
+import sys
+from dpaa.cli import app
+for words in sys.argv[1:]:
+    app([*words.split(), "--help"], standalone_mode=False, prog_name="dpaa")
+"""
+
+
 def test_help_loads_neither_torch_nor_polars() -> None:
     said = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=True).stdout
     assert said.count("Usage: dpaa") == 3
     assert [line for line in said.splitlines() if line.startswith("loaded:")] == 3 * ["loaded:"]
+
+
+MOST_OPTIONS = 220
+"""Of all commands, arguments and `--help` not counted: who adds one finds one that can leave."""
+
+
+def commands_of(group: Any) -> Iterator[Any]:
+    """The group and all below it."""
+    yield group
+    for command in getattr(group, "commands", {}).values():
+        yield from commands_of(command)
+
+
+def test_options_are_few() -> None:
+    parameters = [one for command in commands_of(typer.main.get_command(app)) for one in command.params]
+    options = [one for one in parameters if one.param_type_name == "option"]
+    assert 150 < len(options) <= MOST_OPTIONS
+
+
+def test_no_help_is_cut_at_80_columns() -> None:
+    environment = os.environ | {"COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
+    call = [sys.executable, "-c", PAGES, *NAMES]
+    whole = subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout
+    assert max(map(len, whole.splitlines())) <= 80
+    assert "[default: (" not in whole
+    _, *pages = whole.split("Usage: dpaa ")
+    for name, page in zip(NAMES, pages, strict=True):
+        command: Any = typer.main.get_command(app)
+        for word in name.split():
+            command = command.commands[word]
+        for one in command.get_params(command.make_context(name, [], resilient_parsing=True)):
+            if not one.hidden:
+                assert one.rich_help_panel is not None or one.param_type_name == "argument" or name == "serve", one
+                shown = [one.metavar] if one.param_type_name == "argument" else [max(one.opts, key=len), one.metavar]
+                assert all(f" {word} " in page for word in shown if word), (name, shown)
 
 
 def test_every_help_has_an_example() -> None:

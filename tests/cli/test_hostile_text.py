@@ -56,7 +56,7 @@ def test_what_is_no_dataset_or_run_is_refused(place: Path, given: str) -> None:
 @pytest.mark.parametrize("name", ["a[1]*", "-x é [/]", "\x1b[31m"])
 def test_odd_names_of_folders_and_files_work(place: Path, name: str) -> None:
     there = name if not name.startswith("-") else f"./{name}"
-    dpaa_ok("data", "demo", "--users", 60, "--items", 40, "--out", f"{there}-data")
+    dpaa_ok("data", "demo", "--size", "60x40", "--out", f"{there}-data")
     said = dpaa_ok("train", f"{there}-data", *TINY, "--out", f"{there}-run")
     said_too = dpaa_ok("evaluate", f"{there}-run")
     dpaa_ok("recommend", f"{there}-run", "--out", f"{there}.csv")
@@ -94,7 +94,7 @@ def test_ids_that_look_like_markup_or_act_on_a_terminal_are_shown_as_text(place:
         dpaa_ok("recommend", "odd-run", "--out", "odd.csv"),
         dpaa_ok("audit", "odd", "--recs", "odd.csv"),
         dpaa_ok("evaluate", "odd-run", "--json"),
-        run_dpaa("similar", "odd-run", "--item", "\x1b[2J[/]"),
+        run_dpaa("similar", "odd-run", "\x1b[2J[/]"),
     ]
     for one in said:
         assert not any(character in one.out + one.err for character in ACTING)

@@ -71,7 +71,7 @@ def test_recommend_within_limits_and_to_anybody(walk: Path, tmp_path: Path) -> N
     assert first not in found.filter(pl.col("user_id") == "nobody")["item_id"].to_list()
     assert "2 users have no training pairs: 1 get lists from their history, 1 the popularity list" in said.err
     assert "1 item is not known to the model and left out ('nothing')" in said.err
-    said = dpaa_ok("evaluate", "--recs", out, "--dataset", walk / "data", "--k", 3)  # unknown users are left out
+    said = dpaa_ok("evaluate", out, "--dataset", walk / "data", "--k", 3)  # unknown users are left out
     assert "6 rows of users and 0 of items that are not in the data" in said.err
     assert "source" in dpaa_ok("recommend", walk / "run", "--users", "nobody", "--k", 2).out
 
@@ -84,7 +84,7 @@ def test_recommend_in_shards(walk: Path, tmp_path: Path) -> None:
     whole = pl.read_parquet(tmp_path / "whole.parquet")
     assert pl.read_parquet(lists / "*.parquet").equals(whole)
     data = ("--dataset", walk / "data", "--k", 3, "--json")
-    measured = [dpaa_ok("evaluate", "--recs", place, *data).out for place in (lists, tmp_path / "whole.parquet")]
+    measured = [dpaa_ok("evaluate", place, *data).out for place in (lists, tmp_path / "whole.parquet")]
     assert measured[0] == measured[1].replace("whole.parquet", "lists")
 
     second = lists / "part-00002-of-00003.parquet"
@@ -93,7 +93,7 @@ def test_recommend_in_shards(walk: Path, tmp_path: Path) -> None:
     assert "shard 2 of 3 is in" in said.out
     assert second.stat().st_mtime_ns == before
     second.unlink()
-    missing = run_dpaa("evaluate", "--recs", lists, *data)
+    missing = run_dpaa("evaluate", lists, *data)
     assert "lacks 1 of 3 shards (2)" in missing.err
     dpaa_ok("recommend", run, "--k", 3, "--shard", "2/3", "--out", lists)
     assert pl.read_parquet(lists / "*.parquet").equals(whole)
@@ -108,14 +108,14 @@ def test_similar(walk: Path, tmp_path: Path) -> None:
     model = dpaa.load(walk / "run")
     first, second = model.item_ids[0], model.item_ids[1]
     found = model.similar_items([first, second], 3)
-    said = dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3)
+    said = dpaa_ok("similar", walk / "run", first, second, "--k", 3)
     assert "Similar items" in said.out
     assert all(one in said.out for one in found["similar_item_id"])
-    told = json.loads(dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3, "--json").out)
+    told = json.loads(dpaa_ok("similar", walk / "run", first, second, "--k", 3, "--json").out)
     assert [row["similar_item_id"] for row in told["similar"]] == found["similar_item_id"].to_list()
-    dpaa_ok("similar", walk / "run", "--item", first, "--item", second, "--k", 3, "--out", tmp_path / "s.parquet")
+    dpaa_ok("similar", walk / "run", first, second, "--k", 3, "--out", tmp_path / "s.parquet")
     assert pl.read_parquet(tmp_path / "s.parquet").equals(found)
-    assert run_dpaa("similar", walk / "run", "--item", first, "--out", tmp_path / "s.parquet").code == 2
+    assert run_dpaa("similar", walk / "run", first, "--out", tmp_path / "s.parquet").code == 2
 
 
 def test_a_file_and_a_run_give_the_same(walk: Path, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_file_and_a_run_give_the_same(walk: Path, tmp_path: Path) -> None:
     words = ("--method", "xquad,strength=0.7,coverage=smooth", "--k", 5)
     said = dpaa_ok("rerank", tmp_path / "recs.parquet", "--dataset", data, *words, "--out", tmp_path / "file.csv")
     assert f"{5 * len(pl.read_parquet(run / 'users.parquet'))} recommendations written to" in said.out
-    assert "re-ranked by xquad,depth=100,strength=0.7,coverage=smooth,head_share=0.8" in said.out
+    assert "re-ranked by xquad,depth=100,strength=0.7,coverage=smooth,popular_mass=0.8" in said.out
     assert said.err == ""
     dpaa_ok("rerank", run, *words, "--dataset", data, "--out", tmp_path / "run.parquet")
     dpaa_ok(

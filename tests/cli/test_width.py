@@ -102,7 +102,7 @@ def test_every_table_is_complete(walk: Path, tmp_path: Path) -> None:
         ("evaluate", run, "--k", 5, "--k", 20, "--off-policy"),
         ("recommend", run, "--k", 3),
         ("evaluate", folder / "grouped", "--group-by", "genre"),
-        ("similar", run, "--item", "i0003"),
+        ("similar", run, "i0003"),
         ("debias", data, "--methods", "ease,item-knn", "--rerank", "calibrated-popularity", "--rerank", "dial",
          "--k", 10, "--out", folder / "debiased"),
         ("backtest", folder / "log.csv", "--methods", "ease,most-popular", "--rerank", "dial", "--k", 5,

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dpaa.comparison import Comparison, TrainingBudget, compare_entries
 from dpaa.comparison._compare import per_user_values, shared_items
+from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from tests.comparison.tools import QUICK, entry, good_lists
 
@@ -33,6 +34,10 @@ def test_no_harm(evaluator: Evaluator, found: Comparison) -> None:
     same = compare_entries(evaluator, [plain, replace(plain, name="again")], **QUICK).no_harm[0]
     assert same["verdict"] == "shown"
     assert same["metric"] == "recall@10/popular"
+    tolerant = compare_entries(evaluator, [good, plain], margin=0.99, **QUICK).no_harm[0]
+    assert (tolerant["margin"], tolerant["verdict"]) == (0.99, "shown")
+    with pytest.raises(InputError, match="margin must be between 0 and 1, got 5"):
+        compare_entries(evaluator, [good, plain], margin=5, **QUICK)
 
 
 def test_exposure_by_hand(evaluator: Evaluator) -> None:

@@ -35,11 +35,11 @@ def build(folder: Path) -> None:
     (folder / "log.csv").write_text(LOG)
     frame = pl.read_csv(folder / "log.csv")
     frame.write_parquet(folder / "log.parquet")
-    dpaa_ok("data", "demo", "--users", 60, "--items", 50, "--out", "data")
+    dpaa_ok("data", "demo", "--size", "60x50", "--out", "data")
     for name, content in FILES.items():
         (folder / name).write_text(content)
     dpaa_ok("data", "log", "numbers.csv", "--out", "numbers")
-    dpaa_ok("data", "log", "log.csv", "--valid", 0, "--test", 0, "--out", "untested")
+    dpaa_ok("data", "log", "log.csv", "--split", "random,valid=0,test=0", "--out", "untested")
     small = ["--set", "epochs=1", "--set", "embedding_size=4", "--set", "layers=1", "--set", "threads=1"]
     dpaa_ok("train", "data", *small, "--out", "run")
     dpaa_ok("train", "numbers", *small, "--out", "numbers-run")

@@ -189,7 +189,7 @@ def test_lists_are_measured_as_they_are(lists: pl.DataFrame, data: Dataset, tmp_
     expected = Evaluator(data, K, "valid").evaluate_recommendations(lists)
     assert (valid.metrics, valid.protocol) == (pytest.approx(expected.metrics, nan_ok=True), expected.protocol)
     lists.write_parquet(tmp_path / "recs.parquet")
-    call = ("evaluate", "--recs", tmp_path / "recs.parquet", "--dataset", saved(data, tmp_path), "--k", K, "--json")
+    call = ("evaluate", tmp_path / "recs.parquet", "--dataset", saved(data, tmp_path), "--k", K, "--json")
     shown = [json.loads(dpaa_ok(*call, "--split", split).out)["metrics"][f"ndcg@{K}"] for split in ("valid", "test")]
     assert shown == pytest.approx([valid.metrics[f"ndcg@{K}"], dpaa.evaluate(lists, data, k=K).metrics[f"ndcg@{K}"]])
 

@@ -112,7 +112,7 @@ def test_planted_links_in_a_run_are_not_written_through(place: Path) -> None:
     planted = ("metrics.json.new", "per_user.parquet.new", "config.json.new", "manifest.json.new", "metrics.json")
     for file in (place / ".p.html.new", *(place / "seed-1" / name for name in planted)):
         file.symlink_to(outside)
-    dpaa_ok("evaluate", place / "seed-1", "--dial-objective", "ndcg")
+    dpaa_ok("evaluate", place / "seed-1", "--popularity-dial", "ndcg")
     dpaa_ok("report", place / "seed-1", "--out", place / "p.html")
     assert outside.read_text() == "mine"
 

@@ -179,7 +179,7 @@ def test_intervals_and_sentences() -> None:
 def test_the_command(tmp_path: Path) -> None:
     page, table = tmp_path / "loop.html", tmp_path / "loop.csv"
     call = ["simulate", WORLD, "--policy", "random", "--policy", "most-popular", "--rounds", "2", "--k", "5"]
-    said = dpaa_ok(*call, "--group-by", "publisher", "--html", page, "--out", table)
+    said = dpaa_ok(*call, "--group-by", "publisher", "--out", page, "--out", table)
     assert max(map(len, said.out.split("[1] ")[0].splitlines())) <= 80
     assert pl.read_csv(table).height == 6
     assert "The feedback loop" in page.read_text(encoding="utf-8")

@@ -41,7 +41,7 @@ def until(true: Callable[[], object], seconds: float = 300.0) -> None:
 def test_killed_with_its_workers_it_loses_only_what_was_in_flight(world: Dataset, tmp_path: Path) -> None:
     world.write(tmp_path / "data")
     folder, settings = tmp_path / "study", TINY | {"epochs": 20}
-    options = f"--out {folder} --set epochs=20 --set embedding_size=8 --trials 500 --jobs 2 --seeds 0 --prune-after 0"
+    options = f"--out {folder} --set epochs=20 --set embedding_size=8 --trials 500,prune_after=0 --jobs 2 --seeds 0"
     words = ["tune", str(tmp_path / "data"), "--method", "lightgcn", *options.split()]
     parent = subprocess.Popen([sys.executable, "-m", "dpaa", *words], stderr=subprocess.DEVNULL)
     try:
@@ -82,8 +82,18 @@ def test_two_workers_on_postgresql_one_killed_every_trial_once(
     server: Postgres, world: Dataset, tmp_path: Path
 ) -> None:
     world.write(tmp_path / "data")
-    call = [sys.executable, "-c", PATIENT, "tune", str(tmp_path / "data"), "--method", "lightgcn", "--trials", "4"]
-    call += ["--set", "epochs=50", "--set", "embedding_size=8", "--seeds", "0", "--prune-after", "0"]
+    call = [
+        sys.executable,
+        "-c",
+        PATIENT,
+        "tune",
+        str(tmp_path / "data"),
+        "--method",
+        "lightgcn",
+        "--trials",
+        "4,prune_after=0",
+    ]
+    call += ["--set", "epochs=50", "--set", "embedding_size=8", "--seeds", "0"]
     call += ["--storage", server.url, "--out"]
     workers = [subprocess.Popen([*call, str(tmp_path / name)], stderr=subprocess.DEVNULL) for name in ("a", "b")]
     try:
@@ -103,7 +113,7 @@ def test_two_workers_on_postgresql_one_killed_every_trial_once(
 
 @pytest.mark.slow
 def test_a_password_is_nowhere(server: Postgres, tmp_path: Path) -> None:
-    dpaa_ok("data", "demo", "--users", 60, "--items", 40, "--out", tmp_path / "data")
+    dpaa_ok("data", "demo", "--size", "60x40", "--out", tmp_path / "data")
     url = f"postgresql://dpaa:{quote(PASSWORD, safe='')}@/kept?host={server.socket}"
     call = ("tune", tmp_path / "data", "--method", "item-knn", "--trials", 2, "--seeds", 1)
     right = dpaa_ok(*call, "--storage", url, "--out", tmp_path / "study")

@@ -70,7 +70,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(cls=Group)
 def root(
     _version: Annotated[bool, Option("--version", callback=_show_version, is_eager=True, help="Show version.")] = False,
     plugin: Annotated[list[str] | None, Option(metavar="MODULE:CLASS", help="Add a method or re-ranker.")] = None,
@@ -94,6 +93,9 @@ def root(
         from dpaa.ranking import RERANKERS
 
         add_plugin(location, METHODS, RERANKERS)
+
+
+app.callback(cls=Group, help=unwrapped(root.__doc__ or ""))(root)
 
 
 def main() -> None:

@@ -9,18 +9,18 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 PANELS = {
-    "Input": "recs dataset base runs train valid test candidates columns positive invalid keep-duplicates format memory"
-    " engine data results recipe against",
-    "Simulation": "policy rounds clicks",
-    "Test": "detect power users-per-day",
-    "What to choose": "goal keep-accuracy target exposure confidence max-minutes every start",
+    "Input": "recs dataset base runs train valid test candidates columns positive invalid keep-duplicates format engine"
+    " data results recipe against",
+    "Simulation": "policy size severity rounds clicks",
+    "Test": "detect users-per-day",
+    "What to choose": "goal keep-accuracy exposure max-minutes every start",
     "Models and training": "method methods set config seed seeds pretrained warm-start resume final jobs budget",
-    "Split": "min-pairs",
-    "Search": "space trials try metric max-loss prune-after storage",
+    "Split": "min-pairs share",
+    "Search": "space trials max-loss storage",
     "Lists": "k users history items exclude exclude-pairs only at-most at-least popularity-dial shard include-seen"
-    " without-reranker item rerank",
-    "Measuring": "split overlap mask-valid group-by off-policy dial-objective margin",
-    "Output": "out to append html metrics-out figures overwrite json fail-if",
+    " without-reranker rerank",
+    "Measuring": "metric split overlap mask-valid group-by off-policy",
+    "Output": "out to append figures overwrite json fail-if",
 }
 """Panel → options, in the order of a page; an option may name another panel where it is declared."""
 WORDS = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT", "datetime": "YYYY-MM-DD"}
@@ -70,8 +70,10 @@ def unwrapped(text: str) -> str:
     -------
     the help
     """
-    parts = cleandoc(text).split("\n\n")
-    return "\n\n".join(_examples(part) if part.startswith("\b") else " ".join(part.split()) for part in parts)
+    summary, *parts = cleandoc(text).split("\n\n")
+    examples = slice(2 * (len(parts) > 1), None)  # without `\b`, unless Typer would dedent what follows the summary
+    parts = [_examples(part[examples]) if part[0] == "\b" else " ".join(part.split()) for part in parts]
+    return "\n\n".join([" ".join(summary.split()), *parts])
 
 
 def _examples(text: str) -> str:
@@ -93,15 +95,12 @@ def _wrapped(indent: str, words: list[str]) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _nothing(ctx: Any) -> str:  # noqa: ARG001
-    """What is shown as the type of an argument, whose name says it."""
-    return ""
-
-
 def _describe(param: Any) -> None:
     """Set a parameter's panel, its value and its default."""
     if param.param_type_name == "argument":
-        param.display_type_rich = _nothing
+        name = param.metavar = param.metavar or param.name.upper()
+        param.display_type_rich = lambda **_: ""  # its name says it
+        param.get_usage_pieces = lambda *_: [(name if param.required else f"[{name}]").replace("…", "...")]
         return
     long = max(param.opts, key=len).removeprefix("--")
     param.rich_help_panel = param.rich_help_panel or _PANEL_OF.get(long)
@@ -112,3 +111,4 @@ def _describe(param: Any) -> None:
         param.metavar = WORDS.get(kind)
     if param.help and param.default is None and (found := _DEFAULT.search(param.help)):
         param.help, param.show_default = param.help[: found.start()].rstrip(".") + ".", found[1]
+        param._get_default_string = lambda **_: found[1]  # which would be in parentheses

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from dpaa._io import check_file_target, write_file
+from dpaa._io import write_file
 from dpaa.cli import options
 from dpaa.cli.console import cells, out, print_json, print_notes, print_records, print_table
 from dpaa.cli.options import print_failed
@@ -33,10 +33,10 @@ def audit(
     recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
     k: Annotated[int | None, Option("--k", min=1, help="Cut the lists after this many items.")] = None,
     fail_if: Annotated[list[str] | None, Option(help='Exit with 1 if "log_gini>0.9", for example; repeatable.')] = None,
-    html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained HTML report.")] = None,
     against: Annotated[str | None, Option(metavar="OLDER|TIME", help="Drift since an older log, or a time.")] = None,
     group_by: Annotated[str | None, Option(metavar="COLUMN", help="Exposure by a column of the items.")] = None,
-    metrics_out: Annotated[Path | None, Option(metavar="FILE", help="Write the numbers as OpenMetrics text.")] = None,
+    keep_duplicates: Annotated[bool, Option("--keep-duplicates", help="Count how often a pair occurs.")] = False,
+    files: Annotated[list[Path] | None, Option("--out", help="Page, .html, or OpenMetrics, .prom; repeatable.")] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -49,33 +49,31 @@ def audit(
 
     \b
     Example:
-      dpaa audit data/coat
+      dpaa audit data/coat --out audit.html
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
       dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"
       dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
       dpaa audit data/shop --recs recs.parquet --group-by publisher --fail-if "exposure@20/publisher<0.8"
-      dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --metrics-out dpaa.prom
+      dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --out dpaa.prom --overwrite
     """
     from dpaa.auditing import audit as measure
 
     log.check(overwrite)
-    if html is not None:
-        from dpaa.report import audit_page, check_page
-
-        check_page(html)
-    if metrics_out is not None:  # one that is there is replaced, as collectors expect
-        check_file_target(metrics_out, (".prom", ".txt", ".om"), "a metrics file")
-    how: dict[str, Any] = {"fmt": log.file_format, "names": log.names, "form": log.form, "items": log.items}
-    result = measure(data, recs, k=k, fail_if=fail_if or [], against=against, group_by=group_by, **how, **log.rows)
+    pages, texts = options.check_outputs(files, (".prom", ".txt", ".om"), "an audit", overwrite)
+    how: dict[str, Any] = {"names": log.names, "items": log.items, **log.reading, **log.rows}
+    how |= {"keep_duplicates": keep_duplicates, "against": against, "group_by": group_by}
+    result = measure(data, recs, k=k, fail_if=fail_if or [], **how)
     if as_json:
         print_json(result.as_json())
     else:
         _print_audit(result)
     print_notes(result.notes)
-    if metrics_out is not None:
-        write_file(metrics_out, result.openmetrics(), "free some space or choose another file")
-    if html is not None:
-        audit_page(result, html)
+    for file in texts:
+        write_file(file, result.openmetrics(), "free some space or choose another file")
+    for file in pages:
+        from dpaa.report import audit_page
+
+        audit_page(result, file)
     log.write_invalid(result.invalid)
     print_failed(check.sentence for check in result.failed)
 

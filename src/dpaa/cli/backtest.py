@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from textwrap import fill
@@ -15,32 +16,31 @@ from dpaa.cli.interrupts import resumable
 from dpaa.errors import MissingExtraError
 
 
-@options.grouped(source=options.LogOptions)
+@dataclass(frozen=True)
+class _ChoiceOptions(options.ChoiceOptions):
+    """As those of `dpaa debias`, with a promise."""
+
+    keep_accuracy: options.KeepAccuracy = "0.98"
+
+
+@options.grouped(source=options.LogOptions, choice=_ChoiceOptions)
 def backtest(
     files: Annotated[list[str], Argument(metavar="FILE|FOLDER|PATTERN|-…", help="A log with times.")],
     out_folder: Annotated[Path, Option("--out", help="Folder for the origins, the table and the page.")],
     source: options.LogOptions,
+    choice: _ChoiceOptions,
     every: Annotated[str, Option(metavar="month|week|DAYS", help="Length of a period.")] = "month",
     start: Annotated[datetime | None, Option(formats=["%Y-%m-%d"], help="No origin before it.")] = None,
-    valid: Annotated[float, Option(help="Share of the pairs before an origin for validation.")] = 0.1,
+    valid: Annotated[float, Option(help="Share of earlier pairs for validation.", rich_help_panel="Split")] = 0.1,
     min_pairs: options.MinPairs = "1",
-    keep_accuracy: Annotated[float, Option(help="Share of the baseline's accuracy that is promised.")] = 0.98,
-    goals: Annotated[list[str] | None, Option("--goal", help="As in `dpaa debias`; repeatable.")] = None,
-    exposure: options.Exposure = "unknown",
-    methods: Annotated[str | None, Option(help="What to train, such as ease,item-knn; default: a few.")] = None,
-    rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
-    k: options.K = 20,
-    max_minutes: Annotated[float | None, Option(help="Minutes for the trainings of each origin.")] = None,
-    confidence: Annotated[float, Option(help="One-sided, of promises and of bounds.")] = 0.95,
-    seed: options.Seed = 0,
     overwrite: Annotated[bool, Option("--overwrite", help="Do again what is of another log or other options.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Choose with `dpaa debias` at the start of every month of a log, and measure the choice on that month.
 
     At each origin only what came before is known: the latest of it is validation, and the period after it is opened
-    when the choice is made.  Rivals are the choice of the origin before, fitted again, and the first choice, never
-    updated.  The same call resumes after an interruption.
+    when the choice is made; --max-minutes are those of each origin.  Rivals are the choice of the origin before, fitted
+    again, and the first choice, never updated.  The same call resumes after an interruption.
 
     \b
     Example:
@@ -51,15 +51,11 @@ def backtest(
     from dpaa.debiasing import backtest as run
 
     source.check(overwrite)
-    how: dict[str, Any] = {"every": every, "start": start, "valid": valid, "items": source.items} | source.rows
-    min_user, min_item = options.parse_min_pairs(min_pairs)
-    how |= {"columns": source.names, "min_user_interactions": min_user, "min_item_interactions": min_item}
-    how |= {"keep_accuracy": keep_accuracy, "rerank": rerank, "k": k, "seed": seed, "budget": max_minutes}
-    how |= {"exposure": exposure}
-    how |= {"methods": options.split_names(methods) if methods else None, "goals": goals or ("niche-recall",)}
-    how |= {"confidence": confidence, "overwrite": overwrite, "say": err.print}
+    how: dict[str, Any] = {"every": every, "start": start, "valid": valid, "items": source.items}
+    how |= {"columns": source.names, "overwrite": overwrite, **source.rows, **choice.arguments}
+    how |= options.parse_min_pairs(min_pairs)
     with resumable(out_folder):
-        result = run(out_folder, open_log(files, source.file_format, source.form), **how)
+        result = run(out_folder, open_log(files, **source.reading), say=err.print, **how)
     source.write_invalid(result.invalid)
     try:
         from dpaa.report import backtest_page
@@ -71,7 +67,7 @@ def backtest(
     if as_json:
         print_json(result.as_json())
         return
-    rows = []
+    rows, k = [], choice.k
     for period in result.periods:
         measured = [period[who] for who in ("chosen", "previous", "never_updated")]
         changes = cells("+.1%", measured[0]["change"]["low"], *(one and one["change"]["estimate"] for one in measured))

@@ -22,13 +22,14 @@ MOVED = ("training_count", "baseline", "value")
 
 
 def compare(
-    paths: Annotated[list[Path], Argument(help="Runs or recommendation files; the first is the baseline.")],
+    paths: Annotated[
+        list[Path], Argument(metavar="RUN|RECS…", help="Runs or recommendation files; the first is the baseline.")
+    ],
     dataset: options.DatasetOption = None,
     metric: options.Metrics = None,
     k: options.K = 20,
     overlap: options.Overlap = "drop",
     group_by: options.GroupBy = None,
-    margin: Annotated[float, Option(help="Share of the recall on popular items that may be lost.")] = 0.05,
     fail_if: options.FailIf = None,
     as_json: options.AsJson = False,
     out_file: Annotated[Path | None, Option("--out", help="File: .json for dpaa report, .tex, .md or .csv.")] = None,
@@ -56,7 +57,7 @@ def compare(
     checks = parse_checks(fail_if)
     how: Any = {"k": k, "overlap": overlap, "group_by": group_by}
     evaluator, entries = read_entries(paths, dataset, **how)
-    result = compare_entries(evaluator, entries, metrics=metric or (), margin=margin)
+    result = compare_entries(evaluator, entries, metrics=metric or ())
     if out_file is not None:
         write_table(result, out_file)
     checked = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -23,7 +23,9 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode="rich", context_settings={"help_option_names": ["-h", "--help"]}
 )
 
-Seed = Annotated[int, Option(min=0, help="Random seed.", rich_help_panel="Split")]
+SPLIT = "Split"
+"""A panel of the help."""
+Seed = Annotated[int, Option(min=0, help="Random seed.", rich_help_panel=SPLIT)]
 Out = Annotated[Path, Option("--out", help="Folder of the dataset to write.")]
 PUBLISHED = {
     "coat": "Coat Shopping: self-selected ratings (train.ascii), random exposure (test.ascii); positives: rating >= 3.",
@@ -31,18 +33,16 @@ PUBLISHED = {
     "kuairec": "KuaiRec: big_matrix.csv for training, small_matrix.csv (fully observed) for the rest; watch ratio > 2.",
 }
 """As in `dpaa.data.sources.published`."""
-SPLIT = "Split"
-"""A panel of the help."""
 SPLITS = "random, random-global, temporal, leave-last, user-folds, cold-users, cold-items or time-windows"
+PARAMETERS = {"valid": float, "test": float, "last_k": int, "parts": int, "support": int}
+"""Of a rule."""
 
 
 @dataclass(frozen=True)
 class _SplitOptions:
     """How a log is split."""
 
-    split: Annotated[str, Option(metavar="RULE[,NAME=N]", help=f"{SPLITS}.", rich_help_panel=SPLIT)] = "random"
-    valid: Annotated[float, Option(help="Share for validation.", rich_help_panel=SPLIT)] = 0.1
-    test: Annotated[float, Option(help="Share for the test.", rich_help_panel=SPLIT)] = 0.2
+    split: Annotated[str, Option(metavar="RULE[,NAME=X…]", help=f"{SPLITS}.", rich_help_panel=SPLIT)] = "random"
     min_pairs: options.MinPairs = "1"
     seed: Seed = 0
 
@@ -51,11 +51,8 @@ class _SplitOptions:
         """The rule with its parameters."""
         from dpaa.data.splits import SplitRule
 
-        kind, given = options.parse_named(self.split, "split", ("last_k", "parts", "support"))
-        if wrong := [value for value in given.values() if not value.isdecimal()]:
-            raise InputError(f"--split takes whole numbers, got {wrong[0]!r}; write for example user-folds,parts=5")
-        values = {name: int(value) for name, value in given.items()}
-        return SplitRule(kind, self.valid, self.test, **values)
+        given = options.parse_values(self.split, "split", value=str, **PARAMETERS)
+        return SplitRule(given.pop("value", "random"), **given)
 
 
 @app.command()
@@ -66,54 +63,50 @@ def log(
     source: options.LogOptions,
     out_folder: Annotated[Path | None, Option("--out", help="Folder of the dataset to write.")] = None,
     append: Annotated[Path | None, Option(metavar="DATASET", help="Append the log to this dataset.")] = None,
-    memory: Annotated[float | None, Option(min=0.1, help="GB for DuckDB; default: half of what is free.")] = None,
-    engine: Annotated[Literal["duckdb", "spark"], Option(help="What prepares the log.")] = "duckdb",
+    engine: Annotated[str, Option(metavar="duckdb[,memory=GB]|spark", help="What prepares the log.")] = "duckdb",
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from one log of clicks or ratings, which is split by a rule.
 
     A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
     no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
-    given.
+    given.  DuckDB takes half of the free memory, or memory=GB, and writes the rest to disk.
 
     Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or for
     each user (leave-last, last_k=1 each), into folds of users (user-folds, parts=5), users or items with few training
     pairs (cold-users, cold-items, support=5), or windows of time (time-windows, parts=5); several parts are written to
-    OUT/part-1 …
+    OUT/part-1 …  Shares of the pairs are valid=0.1 and test=0.2.
 
     \b
     Example:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
+      dpaa data log clicks.csv --split temporal,valid=0.1,test=0.1 --out data/clicks
       dpaa data log clicks.csv --split user-folds,parts=5 --out data/folds
       dpaa data log logs/2024-*.jsonl --invalid invalid.csv --out data/clicks
       dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
-      dpaa data log clicks/ --memory 2 --out data/clicks
+      dpaa data log clicks/ --engine duckdb,memory=2 --out data/clicks
       psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
     """
     from dpaa.data.dataset import write_log
-    from dpaa.data.inputs import name_of, open_log, open_table
+    from dpaa.data.inputs import name_of, open_log
 
     source.check(overwrite)
     if append is not None:
-        if how != _SplitOptions() or source.positive or source.keep_duplicates:
+        if how != _SplitOptions() or source.positive:
             kept = "--append keeps the rules that the dataset was made with"
             raise InputError(f"{kept}; leave --split, --positive and their like out")
         _append(files, append, out_folder, overwrite, source)
         return
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
-    rules, (min_user, min_item) = how.rule.each(), options.parse_min_pairs(how.min_pairs)
-    recipe: dict[str, Any] = {"columns": source.names, "seed": how.seed, "engine": engine, **source.rows}
+    recipe: dict[str, Any] = {"columns": source.names, "seed": how.seed, "items": source.attributes}
+    recipe |= source.rows | _engine(engine) | options.parse_min_pairs(how.min_pairs)
     written = write_log(
-        open_log(files, source.file_format, source.form),
-        _folders(out_folder, {f"part-{rule.part}": rule for rule in rules}, overwrite),
+        open_log(files, **source.reading),
+        _folders(out_folder, {f"part-{rule.part}": rule for rule in how.rule.each()}, overwrite),
         name_of(files),
-        items=None if source.items is None else open_table(source.items),
-        memory=None if memory is None else int(memory * 1e9),
-        min_user_interactions=min_user,
-        min_item_interactions=min_item,
         **recipe,
     )
     for folder, one in written.items():
@@ -121,20 +114,29 @@ def log(
     source.write_invalid(next(iter(written.values())).invalid)
 
 
+def _engine(text: str) -> dict[str, Any]:
+    """Read `--engine`."""
+    given = options.parse_values(text, "engine", value=str, memory=float)
+    engine, memory = given.get("value", "duckdb"), given.get("memory")
+    if engine not in ("duckdb", "spark") or (memory is not None and (engine == "spark" or not memory >= 0.1)):
+        raise InputError(f"--engine is duckdb, duckdb,memory=GB from 0.1, or spark, got {text!r}")
+    return {"engine": engine, "memory": None if memory is None else int(memory * 1e9)}
+
+
 def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
     """Append files to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
     from dpaa._io import lock_of, locked
     from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
-    from dpaa.data.inputs import open_log, open_table
+    from dpaa.data.inputs import open_log
 
     if out_folder is not None:
         check_target(out_folder, overwrite)
     if not (dataset / ABOUT_FILE).is_file():
         read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(resolve_path(dataset)), wait=True):
-        items = None if how.items is None else open_table(how.items)
-        table = open_log(files, how.file_format, how.form)
-        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=how.rows["drop_invalid"])
+        items, drop = how.attributes, how.invalid is not None
+        table = open_log(files, **how.reading)
+        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
         _write(made, out_folder or dataset, overwrite or out_folder is None)
     how.write_invalid(made.invalid)
 
@@ -170,12 +172,10 @@ def splits(
       dpaa data splits --train a.csv --valid b.csv --test c.csv --out data/mine
     """
     from dpaa.data.dataset import check_target, from_files
-    from dpaa.data.inputs import open_table
 
     how.check(overwrite)
     check_target(out_folder, overwrite)
-    items = None if how.items is None else open_table(how.items)  # a missing file need not wait for the log
-    recipe: dict[str, Any] = {"columns": how.names, "fmt": how.file_format, "form": how.form, **how.rows}
+    items, recipe = how.attributes, {"columns": how.names, **how.reading, **how.rows}
     made = from_files(train, valid, test, candidates, name=resolve_path(out_folder).name, **recipe)
     _write(made if items is None else made.with_items(items, how.names.item), out_folder, overwrite)
     how.write_invalid(made.invalid)
@@ -187,12 +187,11 @@ def _published(name: str) -> Callable[..., None]:
     def command(
         folder: Annotated[Path, Argument(help="Folder of the official files.")],
         out_folder: Out,
-        seed: Seed = 0,
         overwrite: options.Overwrite = False,
     ) -> None:
         from dpaa.data.sources.published import published
 
-        _make(lambda: published(name, folder, seed=seed), out_folder, overwrite)
+        _make(lambda: published(name, folder), out_folder, overwrite)
 
     return command
 
@@ -205,9 +204,8 @@ for _name, _about in PUBLISHED.items():
 @app.command()
 def demo(
     out_folder: Out,
-    users: Annotated[int, Option(help="Number of users.")] = 2000,
-    items: Annotated[int, Option(help="Number of items.")] = 1500,
-    severity: Annotated[float, Option(help="How much the log favours promoted items; 0 = all alike.")] = 1.0,
+    size: Annotated[str, Option(metavar="USERSxITEMS", help="Number of users and of items.")] = "2000x1500",
+    severity: options.Severity = 1.0,
     seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
@@ -219,7 +217,10 @@ def demo(
     """
     from dpaa.data.sources.world import simulate
 
-    _make(lambda: simulate(users, items, severity, seed), out_folder, overwrite)
+    users, times, items = size.partition("x")
+    if not times or not users.isdecimal() or not items.isdecimal():
+        raise InputError(f"--size is USERSxITEMS, such as 400x250, got {size!r}")
+    _make(lambda: simulate(int(users), int(items), severity, seed), out_folder, overwrite)
 
 
 @app.command()
@@ -244,7 +245,7 @@ def example(
 def severity(
     sources: Annotated[list[Path], Argument(metavar="FILE…|DATASET", help="Files, or one prepared dataset.")],
     out_folder: Out,
-    severities: Annotated[list[float], Option("--severity", metavar="S", help="From 0 (no bias) up; repeatable.")],
+    severities: Annotated[list[float], Option("--severity", min=0, help="Bias of the log, 0 for none; repeatable.")],
     how: options.ColumnOptions,
     seed: Seed = 0,
     overwrite: options.Overwrite = False,

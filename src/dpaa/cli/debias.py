@@ -21,25 +21,13 @@ if TYPE_CHECKING:
     from dpaa.runs.progress import Callbacks
 
 
+@options.grouped(choice=options.ChoiceOptions)
 def debias(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Folder for the models, the frontier and the chosen run.")],
-    goals: Annotated[
-        list[str] | None,
-        Option("--goal", help="What to improve; repeatable; default: niche-recall."),
-    ] = None,
-    keep_accuracy: Annotated[float | None, Option(help="Share of the baseline's accuracy to keep: 0.98.")] = None,
-    targets: Annotated[list[str] | None, Option("--target", help='To reach: "coverage>=0.8"; repeatable.')] = None,
+    choice: options.ChoiceOptions,
     base: Annotated[Path | None, Option(help="Run, lists or .npz in production; default: the most accurate.")] = None,
-    methods: Annotated[str | None, Option(help="What to train, such as ease,dpaa; default: a few.")] = None,
-    runs: Annotated[
-        list[Path] | None, Option(help="A run (or lists, or .npz) to use; repeatable; trains none.")
-    ] = None,
-    exposure: options.Exposure = "unknown",
-    rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None,
-    k: options.K = 20,
-    max_minutes: Annotated[float | None, Option(help="Minutes after which the best result so far is taken.")] = None,
-    confidence: Annotated[float, Option(help="With which --keep-accuracy must be confirmed.")] = 0.95,
+    runs: Annotated[list[Path] | None, Option(help="Run, lists or .npz to use; repeatable; trains none.")] = None,
     assignments: options.Assignments = None,
     seed: options.Seed = 0,
     overwrite: Annotated[bool, Option("--overwrite", help="Train the models again.")] = False,
@@ -50,14 +38,15 @@ def debias(
     Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are turned over
     each, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run like any other.
     Goals are niche-recall, coverage, arp, gini, calibration, or another metric; of several the least improved counts.
-    With --keep-accuracy the choice is confirmed on held-out users, under every exposure that is plausible; where no
-    point can be confirmed the baseline is kept and the exit code is 1.  The test split is not opened.  The same call
+    With a goal to reach, such as "coverage>=0.8", the most accurate point that does is chosen.  With --keep-accuracy
+    the choice is confirmed on held-out users (confidence=0.95), under every exposure that is plausible; where no point
+    can be confirmed the baseline is kept and the exit code is 1.  The test split is not opened.  The same call
     resumes after an interruption, and another goal reuses the models.
 
     \b
     Example:
       dpaa debias data/coat --keep-accuracy 0.98 --out debiased
-      dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out debiased
+      dpaa debias data/coat --goal coverage --goal "coverage>=0.8" --out debiased
       dpaa debias data/shop --base recs.parquet --keep-accuracy 0.98 --out debiased
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --max-minutes 10 --out debiased
     """
@@ -68,20 +57,7 @@ def debias(
     from dpaa.runs.progress import watched_training
 
     data, values = read_dataset(dataset), options.read_hyperparameters(assignments)
-    how: dict[str, Any] = {
-        "methods": options.split_names(methods) if methods else None,
-        "runs": runs or (),
-        "base": base,
-    }
-    how |= {"goals": goals or ("niche-recall",), "keep_accuracy": keep_accuracy, "targets": targets or ()}
-    how |= {
-        "exposure": exposure,
-        "rerank": rerank,
-        "k": k,
-        "budget": max_minutes,
-        "confidence": confidence,
-        "seed": seed,
-    }
+    how: dict[str, Any] = {"runs": runs or (), "base": base, "seed": seed, **choice.arguments}
     with resumable(out_folder) as signals:
 
         @contextmanager

@@ -29,7 +29,6 @@ With your own log:
 
 def demo(
     out_folder: Annotated[Path, Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
-    seed: options.Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A log's bias, what a recommender makes of it, and the best trade-off, on a simulated world.
@@ -55,7 +54,7 @@ def demo(
         raise InputError(f"{out_folder} already exists; pass --overwrite or choose another folder with --out")
     runs, trade, comparison = out_folder / "runs", out_folder / "trade", out_folder / "comparison.json"
     err.print("simulating a world: people with tastes, items with appeal, a log that shows popular items more")
-    simulate(seed=seed).write(out_folder / "data", overwrite=overwrite)
+    simulate().write(out_folder / "data", overwrite=overwrite)
     data = read_dataset(out_folder / "data")
     out.print("\n1. The log (simulated, so that the truth is known)")
     for sentence in audit(data).in_words()[:4]:
@@ -64,7 +63,7 @@ def demo(
     out.print("\n2. What recommenders make of it")
     measured = {}
     for name in METHODS:
-        method, pretrained = make_method(data, name, {"seed": seed}), runs / PLAIN if name == "dpaa" else None
+        method, pretrained = make_method(data, name, {}), runs / PLAIN if name == "dpaa" else None
         fit_into(runs / name, data, method, overwrite=overwrite, callbacks=watched_training(), pretrained=pretrained)
         measured[name] = _evaluate(data, runs / name)
     rows = [[name, *(f"{one.metrics[metric]:.4g}" for metric in SHOWN)] for name, one in measured.items()]

@@ -24,8 +24,7 @@ DIAL |= {"arp": "arp:,.1f", "coverage": "coverage:.1%"}
 
 
 def evaluate(
-    run: Annotated[Path | None, Argument(help="A finished run folder.", show_default=False)] = None,
-    recs: Annotated[Path | None, Option(help="A recommendation file instead: user_id, item_id, rank or score.")] = None,
+    source: Annotated[Path, Argument(metavar="RUN|RECS", help="A finished run, or recommendations of any system.")],
     dataset: options.DatasetOption = None,
     k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
     split: Annotated[str, Option(help="test, or valid: to choose without opening the test split.")] = "test",
@@ -33,9 +32,10 @@ def evaluate(
     mask_valid: Annotated[bool, Option("--mask-valid", help="Mask validation pairs like training pairs.")] = False,
     group_by: options.GroupBy = None,
     off_policy: Annotated[bool, Option("--off-policy", help="Add estimates for a biased test split.")] = False,
-    popularity_dial: options.PopularityDial = None,
+    popularity_dial: Annotated[
+        str | None, Option(metavar="X|run|GOAL", help="κ, or to choose it on validation: ndcg, recall or niche:X.")
+    ] = None,
     rerank: options.Rerank = None,
-    dial_objective: Annotated[str | None, Option(metavar="ndcg|recall|niche:X", help="Choose and keep the κ.")] = None,
     fail_if: options.FailIf = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -47,33 +47,33 @@ def evaluate(
 
     For a run, metrics.json and per_user.parquet are written into its folder, unless its lists were made with another
     popularity dial or re-ranker than it keeps, the dataset is a later state of its log, or the split is validation; and
-    the curve of its dial on validation is shown; docs/dial.md explains it.  --dial-objective chooses κ on validation:
-    niche:5 is the most niche recall for at most 5% less NDCG.
+    the curve of its dial on validation is shown; docs/dial.md explains it.  --popularity-dial niche:5 chooses κ on
+    validation, the most niche recall for at most 5% less NDCG, and keeps it in the run.
 
     \b
     Example:
       dpaa evaluate runs/lightgcn --k 10 --k 20
       dpaa evaluate runs/lightgcn --group-by genre
-      dpaa evaluate runs/lightgcn --dial-objective niche:5
+      dpaa evaluate runs/lightgcn --popularity-dial niche:5
       dpaa evaluate runs/tonight --fail-if "ndcg@20 < 0.98 * runs/live"
-      dpaa evaluate --recs recs.csv --dataset data/shop
+      dpaa evaluate recs.csv --dataset data/shop
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.evaluator import Evaluator
     from dpaa.runs.measure import measured
     from dpaa.runs.model import load
 
-    if (run is None) == (recs is None):
-        raise InputError("name a run folder, or a recommendation file with --recs; one of them")
-    if recs is not None and dataset is None:
-        raise InputError(f"{recs} does not say what it should have recommended; name the dataset with --dataset")
-    if recs is not None and (popularity_dial or rerank or dial_objective):
-        raise InputError("the popularity dial and --rerank need the scores of a run, not --recs; leave them out")
+    # A folder of lists has parts: shards, or what Spark has written.
+    lists = source.is_file() or source.suffix.lower() in options.TABLES or any(source.glob("part-*"))
+    if lists and dataset is None:
+        raise InputError(f"{source} does not say what it should have recommended; name the dataset with --dataset")
+    if lists and (popularity_dial or rerank):
+        raise InputError(f"--popularity-dial and --rerank need the scores of a run, {source} has none; leave them out")
     if split not in ("valid", "test"):
         raise InputError(f"--split is valid or test, got {split!r}")
     checks = parse_checks(fail_if)
-    model = load(run) if run else None
-    data = model.trained_on.read(Path(str(run))) if model and dataset is None else read_dataset(str(dataset))
+    model = None if lists else load(source)
+    data = model.trained_on.read(source) if model and dataset is None else read_dataset(str(dataset))
     evaluator = Evaluator(data, tuple(k or [20]), split, overlap, mask_valid, group_by)  # type: ignore[arg-type]
 
     def metrics_of(path: str) -> dict[str, float]:
@@ -81,13 +81,12 @@ def evaluate(
         return other.metrics
 
     references = {check.reference: metrics_of(check.reference) if check.reference else {} for check in checks}
-    name, curve = str(run or recs), None
-    more: dict[str, Any] = {}
+    curve, more = None, dict[str, Any]()
     if model:
-        result, curve = _of_run(model, evaluator, popularity_dial, rerank or "run", dial_objective)
+        result, curve = _of_run(model, evaluator, popularity_dial, rerank or "run")
         more["dial"] = curve and curve.as_json()
     else:
-        result = evaluator.evaluate_recommendations(recs)
+        result = evaluator.evaluate_recommendations(source)
     longest = evaluator.protocol.k[-1]
     applied = [apply_check(one, result.metrics, longest, references[one.reference]) for one in checks]
     more |= {"checks": [one.as_json() for one in applied]} if checks else {}
@@ -96,7 +95,7 @@ def evaluate(
     if as_json:
         print_json(result.as_json() | more | ({"off_policy": asdict(estimates)} if estimates else {}))
     else:
-        _print_evaluation(Path(name).name, result)
+        _print_evaluation(source.name, result)
         if estimates:
             rows = [[key, number(value)] for key, value in estimates.metrics.items()]
             print_table("Off-policy estimates", ["", "estimate"], rows)
@@ -105,12 +104,10 @@ def evaluate(
             points = [asdict(one) | {"shown": f"{one.kappa:g}{marks.get(one.kappa, '')}"} for one in curve.points]
             print_records(f"Popularity dial on validation, lists of {curve.k}", DIAL, points)
             out.print(curve.in_words())
-    print_failed(f"{name}: {one.sentence}" for one in applied if one.failed)
+    print_failed(f"{source}: {one.sentence}" for one in applied if one.failed)
 
 
-def _of_run(
-    model: Model, evaluator: Evaluator, dial: str | None, rerank: str, objective: str | None
-) -> tuple[Evaluation, DialCurve | None]:
+def _of_run(model: Model, evaluator: Evaluator, dial: str | None, rerank: str) -> tuple[Evaluation, DialCurve | None]:
     """Metrics of a run and the curve of its dial; both are written into its folder."""
     from dpaa._text import finite
     from dpaa.comparison import TrainingBudget, unfinished
@@ -118,12 +115,12 @@ def _of_run(
     from dpaa.runs.measure import choose_dial, measured
 
     folder, data = RunFolder(str(model.path)), evaluator.dataset
-    curve = choose_dial(model, data, objective) if objective else model.dial_curve
-    if objective and curve:
-        model.manifest["dial"] = finite(curve.as_json())
-    result = measured(model, evaluator, dial, rerank)
-    if objective and curve:
-        folder.write_dial(curve, model)
+    chosen = choose_dial(model, data, dial) if dial and dial != "run" and dial[0].isalpha() else None
+    if chosen:
+        model.manifest["dial"] = finite(chosen.as_json())
+    result, curve = measured(model, evaluator, None if chosen else dial, rerank), chosen or model.dial_curve
+    if chosen:
+        folder.write_dial(chosen, model)
     warning = unfinished(model.method.name, [TrainingBudget.of_model(model)])
     whole = evaluator.protocol.split == "test" and model.trained_on.fingerprint == data.fingerprint
     if whole and model.makes_lists_of(result.protocol):

@@ -8,7 +8,7 @@ from typing import Annotated
 from typer import Option
 
 from dpaa.cli import options
-from dpaa.cli.console import out, print_json
+from dpaa.cli.console import out
 
 
 def export(
@@ -18,7 +18,6 @@ def export(
     users: options.Users = None,
     without_reranker: Annotated[bool, Option("--without-reranker", help="Leave the run's re-ranker out.")] = False,
     overwrite: options.Overwrite = False,
-    as_json: options.AsJson = False,
 ) -> None:
     """Export the vectors of users and items; one index serves every κ of the popularity dial, chosen per query.
 
@@ -26,7 +25,6 @@ def export(
 
     \b
     Example:
-      dpaa export runs/lightgcn --to faiss --out vectors
       dpaa export runs/lightgcn --to faiss --out vectors
       dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
     """
@@ -38,8 +36,5 @@ def export(
     model = load(run)
     chosen = options.read_ids(users, model.user_ids, "user") if users else None
     about = write(model, out_folder, to, users=chosen, overwrite=overwrite, without_reranker=without_reranker)
-    if as_json:
-        print_json(about)
-        return
     size = f"{about['users']:,} users and {about['items']:,} items"
     out.print(f"vectors of {size} written to {out_folder} for {to}; next: read {out_folder / 'README.md'}")

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 from typer import Argument, Option
 
-from dpaa._io import SMALL_JSON, read_text
+from dpaa._io import SMALL_JSON, check_file_target, read_text
 from dpaa.cli.console import err
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_whole
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from dpaa.data.inputs import TextForm
     from dpaa.data.log import ColumnNames
+    from dpaa.data.tables import Table
     from dpaa.runs.model import Model
 
 DatasetArgument = Annotated[Path, Argument(help="A prepared dataset (folder made by `dpaa data`).")]
@@ -35,35 +35,27 @@ Jobs = Annotated[int, Option(min=1, help="Trainings at a time, one core each.")]
 K = Annotated[int, Option("--k", min=1, help="Length of the lists.")]
 Users = Annotated[list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")]
 Overlap = Annotated[str, Option(help="Test pairs that are also training pairs: drop, mask or keep.")]
-GroupBy = Annotated[
-    str | None, Option(metavar="COLUMN", help="Also measure accuracy and exposure by a column of the items.")
-]
+Severity = Annotated[float, Option(min=0, help="Bias of the log; 0 for none.")]
+GroupBy = Annotated[str | None, Option(metavar="COLUMN", help="Accuracy and exposure also by a column of the items.")]
 PopularityDial = Annotated[str | None, Option(metavar="X|run", help="κ: above 0 leans to popular items, below 0 away.")]
 Rerank = Annotated[str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker of the lists, or `none`.")]
-Exposure = Annotated[
-    str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items, compared with the log.")
-]
 Metrics = Annotated[list[str] | None, Option("--metric", help="Metric, such as ndcg or recall/niche; repeatable.")]
-FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if "ndcg@20 < 0.98 * RUN", say; repeatable.')]
-FigureFolder = Annotated[
-    Path | None, Option("--figures", metavar="DIR", help="Folder to write every figure to, as SVG and PNG.")
+KeepAccuracy = Annotated[
+    str | None, Option(metavar="SHARE[,confidence=X]", help="Accuracy to keep, of the baseline's: 0.98.")
 ]
+FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if "ndcg@20 < 0.98 * RUN", say; repeatable.')]
+FigureFolder = Annotated[Path | None, Option("--figures", metavar="DIR", help="Folder for figures, as SVG and PNG.")]
 Overwrite = Annotated[bool, Option("--overwrite", help="Replace what exists there.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Columns = Annotated[
     str | None,
-    Option(
-        metavar="ROLE=NAME,…",
-        help="What is what: user=, item=, rating=, timestamp=; without a header line: NAME,NAME…; default: detected.",
-    ),
+    Option(metavar="ROLE=NAME,…", help="user=, item=, rating=, timestamp=; or NAME,…; default: detected."),
 ]
-MinPairs = Annotated[
-    str,
-    Option(metavar="N|user=N,item=N", help="Leave out users and items with fewer pairs."),
-]
+MinPairs = Annotated[str, Option(metavar="N|user=N,item=N", help="Leave out users and items with fewer pairs.")]
+GOALS = 'To improve, or to reach: "coverage>=0.8"; repeatable; default: niche-recall.'
 FORMATS = "csv, tsv, inter, jsonl, parquet or list"
-FORM = ("separator", "encoding")
 ROLES = ("user", "item", "rating", "timestamp")
+PAGES = (".html", ".htm")
 TABLES = (".csv", ".tsv", ".parquet", ".inter", ".jsonl")
 LARGEST = 200_000_000
 """Bytes of a file of ids."""
@@ -74,9 +66,7 @@ class ColumnOptions:
     """Which column of a table is what."""
 
     columns: Columns = None
-    positive: Annotated[
-        str | None, Option(metavar="RULE", help="Rows that count, such as rating>=3; default: all.")
-    ] = None
+    positive: Annotated[str | None, Option(metavar="RULE", help="Rows that count: rating>=3; default: all.")] = None
 
     @property
     def names(self) -> ColumnNames:
@@ -88,16 +78,12 @@ class ColumnOptions:
 class LogOptions(ColumnOptions):
     """How the files of a log are read, and what becomes of their rows."""
 
-    keep_duplicates: Annotated[bool, Option("--keep-duplicates", help="Count how often a pair occurs.")] = False
-    invalid: Annotated[
-        str | None, Option(metavar="drop|FILE", help="Leave out rows with faults, or move them to FILE.")
-    ] = None
+    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Leave rows with faults out, or move them.")] = None
     items: Annotated[
         Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …", rich_help_panel="Input")
     ] = None
     read_as: Annotated[
-        str | None,
-        Option("--format", metavar="FORMAT", help=f"{FORMATS}; text: also separator=X, encoding=X, after a comma."),
+        str | None, Option("--format", metavar="FORMAT", help=f"{FORMATS}; text also ,separator=X,encoding=X.")
     ] = None
 
     @property
@@ -106,28 +92,26 @@ class LogOptions(ColumnOptions):
         return parse_columns(self.columns, headerless=True)[0]
 
     @property
-    def _format(self) -> tuple[str | None, dict[str, str]]:
-        text = self.read_as or ""
-        name, values = parse_named(text if "=" not in text.partition(",")[0] else f",{text}", "format", FORM)
-        return name or None, values
-
-    @property
-    def file_format(self) -> str | None:
-        """The name of the format; None = by the ending."""
-        return self._format[0]
-
-    @property
-    def form(self) -> TextForm:
-        """How text files are read."""
+    def reading(self) -> dict[str, Any]:
+        """The format, None = by the ending, and how text files are read."""
         from dpaa.data.inputs import TextForm
 
-        return TextForm(columns=parse_columns(self.columns, headerless=True)[1], **self._format[1])
+        kinds = dict.fromkeys(("value", "separator", "encoding"), str)
+        given = {} if self.read_as is None else parse_values(self.read_as, "format", **kinds)
+        fmt = given.pop("value", None)
+        return {"fmt": fmt, "form": TextForm(columns=parse_columns(self.columns, headerless=True)[1], **given)}
+
+    @property
+    def attributes(self) -> Table | None:
+        """The table of `--items`."""
+        from dpaa.data.inputs import open_table
+
+        return None if self.items is None else open_table(self.items)
 
     @property
     def rows(self) -> dict[str, Any]:
         """Which rows count."""
-        drop = self.invalid is not None
-        return {"positive": self.positive, "keep_duplicates": self.keep_duplicates, "drop_invalid": drop}
+        return {"positive": self.positive, "drop_invalid": self.invalid is not None}
 
     @property
     def invalid_out(self) -> Path | None:
@@ -150,6 +134,31 @@ class LogOptions(ColumnOptions):
 
             n_rows = write_stream(iter([invalid]), invalid.schema, self.invalid_out)
             err.print(f"invalid rows written to {self.invalid_out}: {n_rows:,}")
+
+
+@dataclass(frozen=True)
+class ChoiceOptions:
+    """What `dpaa debias` tries, and how it chooses."""
+
+    goals: Annotated[list[str] | None, Option("--goal", help=GOALS)] = None
+    keep_accuracy: KeepAccuracy = None
+    exposure: Annotated[str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items.")] = "unknown"
+    methods: Annotated[str | None, Option(metavar="A,B,…", help="What to train; default: a few.")] = None
+    rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None
+    k: K = 20
+    max_minutes: Annotated[float | None, Option(help="Minutes after which the best so far is taken.")] = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Of `dpaa.debias`."""
+        targets = [goal for goal in self.goals or () if set(goal) & set("<>=")]
+        how: dict[str, Any] = {"exposure": self.exposure, "rerank": self.rerank, "k": self.k, "targets": targets}
+        how |= {"goals": [goal for goal in self.goals or () if goal not in targets] or ("niche-recall",)}
+        how |= {"methods": split_names(self.methods) if self.methods else None, "budget": self.max_minutes}
+        if self.keep_accuracy is not None:
+            given = parse_values(self.keep_accuracy, "keep-accuracy", value=float, confidence=float)
+            how |= {"keep_accuracy" if name == "value" else name: share for name, share in given.items()}
+        return how
 
 
 def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -238,34 +247,66 @@ def parse_columns(text: str | None, headerless: bool = False) -> tuple[ColumnNam
         return ColumnNames(), None
     if headerless and "=" not in text:
         return ColumnNames(), tuple(name.strip() for name in text.split(","))
-    return ColumnNames(**parse_named(f",{text}", "columns", ROLES)[1]), None
+    return ColumnNames(**parse_values(text, "columns", **dict.fromkeys(ROLES, str))), None
 
 
-def parse_named(text: str, option: str, known: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """Read `NAME,PARAMETER=VALUE,…`.
+def parse_values(text: str, option: str, **kinds: Callable[[str], Any]) -> dict[str, Any]:
+    """Read `VALUE,PARAMETER=VALUE,…`, or parameters alone.
 
     Parameters
     ----------
     text : of the option
     option : its name
-    known : the parameters that there are
+    kinds : what reads each; `value` is the one without a name, if there is one
 
     Returns
     -------
-    the name, and the parameters that are given
+    those that are given
     """
-    name, *words = (word.strip() for word in text.split(","))
-    values: dict[str, str] = {}
-    for word in words:
-        key, equals, value = (part.strip() for part in word.partition("="))
-        if not equals or not value or key not in known or key in values:
-            takes = ", ".join(f"{one}=…" for one in known)
+    values: dict[str, Any] = {}
+    for index, word in enumerate(map(str.strip, text.split(","))):
+        name, equals, given = (part.strip() for part in word.partition("="))
+        if not index and not equals:
+            name, given = "value", name
+        if not given or name not in kinds or name in values:
+            takes = ", ".join(f"{one}=…" for one in kinds if one != "value")
             raise InputError(f"--{option} cannot have {word!r}; it takes {takes}, each once, separated by commas")
-        values[key] = value
-    return name, values
+        try:
+            values[name] = kinds[name](given)
+        except (ValueError, KeyError):
+            what = {int: "a whole number", float: "a number"}.get(kinds[name], "yes or no")  # type: ignore[call-overload]
+            where = "" if name == "value" else f" for {name}"
+            raise InputError(f"--{option} takes {what}{where}, got {given!r}") from None
+    return values
 
 
-def parse_min_pairs(text: str) -> tuple[int, int]:
+def check_outputs(
+    files: Sequence[Path] | None, endings: Sequence[str], what: str, overwrite: bool
+) -> tuple[list[Path], list[Path]]:
+    """Refuse, before any work, files of `--out` that could not be written.
+
+    Parameters
+    ----------
+    files : of the call
+    endings : that are possible besides a page's
+    what : is written, for the message
+    overwrite : whether they may exist
+
+    Returns
+    -------
+    the pages, and the others
+    """
+    pages = [file for file in files or () if file.suffix.lower() in PAGES]
+    for file in files or ():
+        check_file_target(file, (*PAGES, *endings), what, overwrite=overwrite, make_folders=file in pages)
+    if pages:
+        from dpaa.report import check_page
+
+        check_page(pages[0])  # needs an extra
+    return pages, [file for file in files or () if file not in pages]
+
+
+def parse_min_pairs(text: str) -> dict[str, int]:
     """Read `--min-pairs`: `5`, or `user=5,item=2`.
 
     Parameters
@@ -274,13 +315,11 @@ def parse_min_pairs(text: str) -> tuple[int, int]:
 
     Returns
     -------
-    fewest pairs of a user, and of an item
+    fewest pairs of a user, and of an item, as arguments
     """
-    values = {} if text.isdecimal() else parse_named(f",{text}", "min-pairs", ROLES[:2])[1]
-    numbers = [values.get(role, "1") if values else text for role in ROLES[:2]]
-    if not all(number.isdecimal() and int(number) for number in numbers):
-        raise InputError(f"--min-pairs takes whole numbers from 1 on, got {text!r}; write 5, or user=5,item=2")
-    return int(numbers[0]), int(numbers[1])
+    given = parse_values(text, "min-pairs", value=int, user=int, item=int)
+    fewest = {role: given.get(role, given.get("value", 1)) for role in ROLES[:2]}
+    return {f"min_{role}_interactions": need_whole(number, "--min-pairs") for role, number in fewest.items()}
 
 
 def split_names(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_json, print_notes, print_table
@@ -18,9 +18,7 @@ def recommend(
     out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
     users: options.Users = None,
     history: Annotated[Path | None, Option(help="File of users unseen in training and their items.")] = None,
-    columns: Annotated[
-        str | None, Option(metavar="ROLE=NAME,…", help="Columns of the files: user=, item=; default: detected.")
-    ] = None,
+    columns: options.Columns = None,
     items: Annotated[list[str] | None, Option(help="Only these items: ID,ID or @FILE of ids; repeatable.")] = None,
     exclude: Annotated[list[str] | None, Option(help="Exclude these items: ID,ID or @FILE; repeatable.")] = None,
     exclude_pairs: Annotated[Path | None, Option(help="File of user_id and item_id to exclude.")] = None,
@@ -100,7 +98,7 @@ def recommend(
 
 def similar(
     run: options.RunArgument,
-    item: Annotated[list[str], Option("--item", help="Items like these: ID,ID or @FILE of ids; repeatable.")],
+    items: Annotated[list[str], Argument(metavar="ITEM…", help="Items like these: ID,ID or @FILE of ids.")],
     k: options.K = 10,
     out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
     as_json: options.AsJson = False,
@@ -112,8 +110,8 @@ def similar(
 
     \b
     Example:
-      dpaa similar runs/lightgcn --item i0003
-      dpaa similar runs/lightgcn --item @items.txt --k 20 --out similar.parquet
+      dpaa similar runs/lightgcn i0003
+      dpaa similar runs/lightgcn @items.txt --k 20 --out similar.parquet
     """
     from dpaa.runs.lists import known_ids
     from dpaa.runs.model import load
@@ -122,7 +120,7 @@ def similar(
     if out_file is not None:
         check_target(out_file, overwrite)
     model = load(run)
-    index, notes = known_ids(options.read_ids(item, model.item_ids, "item"), model.item_ids, "item")
+    index, notes = known_ids(options.read_ids(items, model.item_ids, "item"), model.item_ids, "item")
     if not len(index):
         raise InputError(f"{notes[0]}; give an item of the training log")
     table = model.similar_items(model.item_ids.gather(index), k)

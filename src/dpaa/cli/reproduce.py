@@ -18,19 +18,16 @@ if TYPE_CHECKING:
 DATA = ("coat", "yahoo-r3", "kuairec", "benchmarks")
 WORK = ".dpaa-work"
 """Prepared datasets and unfinished trainings, beside the results."""
+TABLES = "datasets, overall, groups, severity, ablation, settings, all"
 Results = Annotated[Path, Option(metavar="DIR", help="Folder of results; what is in it is not trained again.")]
 
 
 def reproduce(
-    name: Annotated[
-        str, Argument(metavar="datasets|overall|groups|severity|ablation|settings|all|field", help="Which.")
-    ],
+    name: Annotated[str, Argument(metavar="TABLE", help=f"{TABLES} or field.")],
     budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
-    data: Annotated[
-        list[str] | None, Option(metavar="NAME=DIR", help=f"Where {', '.join(DATA)} are (above); repeatable.")
-    ] = None,
+    data: Annotated[list[str] | None, Option(metavar="NAME=DIR", help="Where data are (above); repeatable.")] = None,
     method: Annotated[list[str] | None, Option("--method", help="A method instead of all; repeatable.")] = None,
-    severities: Annotated[list[float] | None, Option("--severity", min=0, help="Severity; repeatable.")] = None,
+    severities: Annotated[list[float] | None, Option("--severity", min=0, help="Bias of the log; repeatable.")] = None,
     seeds: Annotated[int | None, Option(min=1, help="Random seeds per row and dataset.")] = None,
     jobs: options.Jobs = 1,
     out_folder: Annotated[Path, Option("--out", help="Folder for tables, figures and a page.")] = Path("reproduced"),

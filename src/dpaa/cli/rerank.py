@@ -18,7 +18,7 @@ def rerank(
     source: Annotated[Path, Argument(metavar="RECS|RUN", help="Long recommendation lists of any system, or a run.")],
     out_file: Annotated[Path, Option("--out", help="File to write: .parquet, .csv, .tsv or .jsonl.")],
     method: Annotated[
-        str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker; `dpaa methods` lists them.")
+        str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="See `dpaa methods`.", rich_help_panel="Lists")
     ] = None,
     recipe: Annotated[Path | None, Option(help="What `dpaa debias` chose, its recipe.json, instead.")] = None,
     dataset: Annotated[Path | None, Option(help="Where popularity and histories come from; a run has its own.")] = None,
@@ -36,7 +36,7 @@ def rerank(
       dpaa rerank recs.parquet --dataset data/shop --method xquad,strength=0.3 --out fairer.parquet
       dpaa rerank runs/lightgcn --method calibrated-popularity,depth=200 --out fairer.csv
       dpaa rerank recs.parquet --dataset data/shop --recipe debiased/recipe.json --out fairer.parquet
-      dpaa evaluate --recs fairer.parquet --dataset data/shop
+      dpaa evaluate fairer.parquet --dataset data/shop
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.recommendations import rerank_file

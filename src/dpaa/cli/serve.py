@@ -10,7 +10,7 @@ import typer
 from typer import Option
 
 from dpaa.cli.console import err
-from dpaa.cli.options import RunArgument
+from dpaa.cli.options import RunArgument, parse_values
 from dpaa.errors import InputError, import_extra
 
 
@@ -19,19 +19,16 @@ def serve(
     run: RunArgument,
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
-    workers: Annotated[int, Option(min=1, max=64, help="Processes that answer.")] = 1,
-    threads: Annotated[int, Option(min=1, max=64, help="Threads that each process computes with.")] = 1,
-    token_file: Annotated[Path | None, Option(help="File with the token that requests must show.")] = None,
-    no_token: Annotated[bool, Option("--no-token", help="Need no token: a proxy controls access.")] = False,
+    workers: Annotated[str, Option(metavar="N[,threads=N,waiting=N]", help="Processes that answer (above).")] = "1",
+    token_file: Annotated[str | None, Option(metavar="FILE|none", help="File of the token that is needed.")] = None,
     allow_origin: Annotated[list[str] | None, Option(help="Origin of web pages that may ask; repeatable.")] = None,
     allow_host: Annotated[list[str] | None, Option(help="Host name of the service; repeatable.")] = None,
-    max_waiting: Annotated[int, Option(min=1, help="Lists that may wait; more are refused with 503.")] = 256,
 ) -> None:
     """Serve recommendations over HTTP, and a live page where people turn the dial.
 
     Answers equal those of `dpaa recommend`.  POST /reload (with a token) or SIGHUP reads the run again without dropping
     a request; SIGTERM lets open requests finish.  Requests and answers are described at /openapi.json and in
-    docs/serving.md.
+    docs/serving.md.  A process computes with threads=1; of lists that wait, those beyond waiting=256 are refused (503).
 
     \b
     Example:
@@ -46,8 +43,9 @@ def serve(
     from dpaa.serving._server import listen
     from dpaa.serving._server import serve as serve_run
 
-    token = _read_token(token_file)
-    check_token(host, token, no_token)
+    token = _read_token(None if token_file in (None, "none") else Path(token_file))
+    check_token(host, token, token_file == "none")
+    given = parse_values(workers, "workers", value=int, threads=int, waiting=int)
     options = ServeOptions(
         run=run.absolute(),
         plugins=tuple((context.parent.params.get("plugin") if context.parent else None) or ()),
@@ -55,9 +53,9 @@ def serve(
         allow_origin=tuple(origin.rstrip("/") for origin in allow_origin or ()),
         allow_host=tuple(allow_host or ()),
         any_host=not is_loopback(host) and not allow_host,
-        workers=workers,
-        threads=threads,
-        most_waiting=max_waiting,
+        workers=given.get("value", 1),
+        threads=given.get("threads", 1),
+        most_waiting=given.get("waiting", 256),
     )
     serve_run(options, listen(host, port), err.print)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from dpaa._io import as_json as json_text
-from dpaa._io import check_file_target, write_file
+from dpaa._io import write_file
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_json, print_table
-from dpaa.errors import InputError
 
 if TYPE_CHECKING:
     from dpaa.simulation import ClickModel, Simulation
@@ -28,14 +27,13 @@ def simulate(
     policies: Annotated[list[str], Option("--policy", help="METHOD, RUN, debias, oracle or random; repeatable.")],
     rounds: Annotated[int, Option(min=1, help="Rounds of clicks.")] = 10,
     k: options.K = 20,
-    severity: Annotated[float, Option(min=0, help="Bias of the first log; 0 = none.")] = 1.0,
+    severity: options.Severity = 1.0,
     seeds: Annotated[int, Option(min=1, help="Worlds, first logs and clicks, for the intervals.")] = 1,
-    clicks: Annotated[
-        str | None, Option(metavar="NAME=X,…", help="position=, slots=, noise=, organic=, repeat= (above).")
-    ] = None,
+    clicks: Annotated[str | None, Option(metavar="NAME=X,…", help="The click model (above).")] = None,
     group_by: options.GroupBy = None,
-    html: Annotated[Path | None, Option(metavar="FILE", help="Write a self-contained page.")] = None,
-    out_file: Annotated[Path | None, Option("--out", help="File of all rounds: .csv or .json.")] = None,
+    files: Annotated[
+        list[Path] | None, Option("--out", help="Page, .html, or rounds, .csv, .json; repeatable.")
+    ] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
@@ -54,49 +52,39 @@ def simulate(
       dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy random
       dpaa simulate world --policy ease --clicks position=1,slots=10
       dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias --seeds 3
-      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher --html loop.html
+      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher --out loop.html
     """
     from dpaa.data.dataset import read_dataset
     from dpaa.simulation import simulate as run
 
-    if out_file is not None:
-        check_file_target(out_file, (".csv", ".json"), "a simulation", overwrite=overwrite)
-    if html is not None:
-        from dpaa.report import check_page, simulation_page
-
-        check_page(html)
+    pages, tables = options.check_outputs(files, (".csv", ".json"), "a simulation", overwrite)
     taste = source if source.partition(":")[0] == "world" else read_dataset(source)
     model = _click_model(clicks)
     how = {"rounds": rounds, "k": k, "severity": severity, "seeds": seeds}
     result = run(taste, policies, clicks=model, group_by=group_by, say=err.print, **how)  # type: ignore[arg-type]
-    if out_file is not None:
-        content = result.frame.write_csv() if out_file.suffix.lower() == ".csv" else json_text(result.as_json())
-        write_file(out_file, content, "free some space or choose another file with --out")
-    if html is not None:
-        simulation_page(result, html)
+    for file in tables:
+        content = result.frame.write_csv() if file.suffix.lower() == ".csv" else json_text(result.as_json())
+        write_file(file, content, "free some space or choose another file with --out")
+    for file in pages:
+        from dpaa.report import simulation_page
+
+        simulation_page(result, file)
     if as_json:
         print_json(result.as_json())
     else:
-        print_simulation(result)
+        _print_simulation(result)
 
 
 def _click_model(text: str | None) -> ClickModel:
     """Read `--clicks`."""
     from dpaa.simulation import ClickModel
 
-    words = ("position", "slots", "noise", "organic", "repeat")
-    given = {} if text is None else options.parse_named(f",{text}", "clicks", words)[1]
-    try:
-        kinds = {name: int if name == "slots" else float for name in words[:-1]}
-        numbers = {name: kind(given[name]) for name, kind in kinds.items() if name in given}
-    except ValueError:
-        raise InputError(f"--clicks takes numbers, got {text!r}; write for example position=1,slots=10") from None
-    if given.get("repeat", "no") not in ("yes", "no"):
-        raise InputError(f"--clicks takes repeat=yes or repeat=no, got {given['repeat']!r}")
-    return ClickModel(**numbers, repeat=given.get("repeat") == "yes")  # type: ignore[arg-type]
+    kinds: dict[str, Any] = dict.fromkeys(("position", "noise", "organic"), float)
+    kinds |= {"slots": int, "repeat": {"yes": True, "no": False}.__getitem__}
+    return ClickModel(**({} if text is None else options.parse_values(text, "clicks", **kinds)))
 
 
-def print_simulation(result: Simulation) -> None:
+def _print_simulation(result: Simulation) -> None:
     """Print where every policy stands after the last round, a sentence for each, and the click model."""
     rounds, k = result.about["rounds"], result.about["k"]
     columns = {f"ndcg@{k}": ".4f", f"coverage@{k}": ".1%"} | SHOWN

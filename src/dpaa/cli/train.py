@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 def train(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Run folder to write.")],
-    method: Annotated[
-        str | None,
-        Option(
-            metavar="NAME|ROW@DATA",
-            help="Method; ROW@DATA of `dpaa reproduce field` has its authors' hyperparameters; default: lightgcn.",
-        ),
-    ] = None,
+    method: Annotated[str | None, Option(metavar="NAME|ROW@DATA", help="Method (above); default: lightgcn.")] = None,
     config: options.Config = None,
     assignments: options.Assignments = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
@@ -37,6 +31,8 @@ def train(
     overwrite: options.Overwrite = False,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
+
+    ROW@DATA, a row of `dpaa reproduce field` such as LightGCN@gowalla, has its authors' hyperparameters.
 
     With --resume, a finished run is trained for longer with --set epochs=N, and an unfinished one ends with the epochs
     that are done.  With --warm-start, known users and items keep their vectors, new ones begin at their neighbours',

@@ -18,19 +18,22 @@ if TYPE_CHECKING:
     from dpaa.tuning.tune import TuneResult
 
 
+SPACES = "wide, lists or paper; or values of one; repeatable; default: wide."
+
+
 def tune(
     dataset: options.DatasetArgument,
     method: options.Method,
     out_folder: Annotated[Path | None, Option("--out", help="Folder; default: studies/DATASET-METHOD.")] = None,
-    space: Annotated[str, Option(help="wide (ranges, by TPE), lists (by TPE) or paper (its grids).")] = "wide",
-    trials: Annotated[int | None, Option(help="Number of trials in all; default: 30, or the whole grid.")] = None,
-    tried: Annotated[list[str] | None, Option("--try", metavar="NAME=A,B,…", help="Values to search.")] = None,
-    assignments: options.Assignments = None,
-    metric: Annotated[str, Option(help="What to search by on validation, such as recall@20/niche.")] = "recall@20",
-    max_loss: Annotated[
-        str | None, Option(metavar="METRIC=SHARE", help="Share of another metric to lose, such as ndcg@20=2%.")
+    spaces: Annotated[list[str] | None, Option("--space", metavar="NAME|NAME=A,B", help=SPACES)] = None,
+    trials: Annotated[
+        str | None, Option(metavar="N[,prune_after=EPOCHS]", help="How many; default: 30, or the grid.")
     ] = None,
-    prune_after: Annotated[int, Option(help="Epochs before a trial below the median may be pruned; 0: never.")] = 30,
+    assignments: options.Assignments = None,
+    metric: Annotated[
+        str, Option(help="What to search by, such as recall@20/niche.", rich_help_panel="Search")
+    ] = "recall@20",
+    max_loss: Annotated[str | None, Option(metavar="METRIC=SHARE", help="What may be lost: ndcg@20=2%.")] = None,
     seeds: Annotated[int, Option(help="Random seeds that the best are trained with, as runs.")] = 3,
     jobs: options.Jobs = 1,
     storage: Annotated[str | None, Option(help="URL of a database for several machines; default: a file.")] = None,
@@ -38,13 +41,15 @@ def tune(
 ) -> None:
     """Search the hyperparameters of a method by validation recall@20 (or --metric), and train the best over seeds.
 
-    The test split is not opened.  An existing study is resumed, however it was stopped; calls on other machines with
-    the same --storage share the work (PostgreSQL; extra: sql).
+    The space is wide (ranges, by TPE), lists (listed values, by TPE) or paper (its grids); NAME=A,B gives the values of
+    one hyperparameter.  A trial below the median may be pruned after prune_after=30 epochs, 0 for never.  The test
+    split is not opened.  An existing study is resumed, however it was stopped; calls on other machines with the same
+    --storage share the work (PostgreSQL; extra: sql).
 
     \b
     Example:
       dpaa tune data/coat --method dpaa --set layers=2 --trials 30 --jobs 2
-      dpaa tune data/coat --method lightgcn --space paper --try learning_rate=1e-3,1e-4
+      dpaa tune data/coat --method lightgcn --space paper --space learning_rate=1e-3,1e-4
       dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss ndcg@20=2%
       dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
     """
@@ -54,11 +59,13 @@ def tune(
 
     fixed = options.read_hyperparameters(assignments)
     fixed.pop("method", None)
-    values = dict(read_values(one) for one in tried or [])
+    named = [one for one in spaces or [] if "=" not in one] or ["wide"]
+    values = dict(_read_values(one) for one in spaces or [] if "=" in one)
+    counts = {} if trials is None else options.parse_values(trials, "trials", value=int, prune_after=int)
     data = read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
-    how: dict[str, Any] = {"space": space, "trials": trials, "seeds": seeds, "jobs": jobs}
-    how |= {"metric": metric, "most_loss": max_loss, "prune_after": prune_after, "storage": storage}
+    how: dict[str, Any] = {"space": " ".join(named), "trials": counts.pop("value", None), **counts}
+    how |= {"seeds": seeds, "jobs": jobs, "metric": metric, "most_loss": max_loss, "storage": storage}
     with resumable(folder):
         result = search(folder, data, method, settings=fixed, values=values, say=err.print, **how)
     if as_json:
@@ -67,26 +74,21 @@ def tune(
         _print_study(result)
 
 
-def read_values(text: str) -> tuple[str, list[str]]:
+def _read_values(text: str) -> tuple[str, list[str]]:
     """`learning_rate=1e-3,1e-4` → the hyperparameter and its values."""
-    name, equals, values = text.partition("=")
-    if not equals or not name.strip():
-        raise InputError(f"--try takes NAME=A,B,…, got {text!r}; write for example --try learning_rate=1e-3,1e-4")
-    return name.strip(), [value.strip() for value in values.split(",") if value.strip()]
+    name, _, values = text.partition("=")
+    if not name.strip():
+        raise InputError(f"--space takes NAME=A,B,…, got {text!r}; write for example learning_rate=1e-3,1e-4")
+    return name.strip(), options.split_names(values)
 
 
 def _print_study(result: TuneResult) -> None:
     """The best trials, what became of the others, and what to do next."""
     names = list(result.space)
-    rows = [
-        [
-            trial.number,
-            f"{trial.value:.4f}",
-            *(short(trial.settings.get(name)) for name in names),
-            f"{trial.seconds:.1f}",
-        ]
-        for trial in result.goal.ranked(result.trials)[:10]
-    ]
+    rows = []
+    for trial in result.goal.ranked(result.trials)[:10]:
+        settings = (short(trial.settings.get(name)) for name in names)
+        rows.append([trial.number, f"{trial.value:.4f}", *settings, f"{trial.seconds:.1f}"])
     title = f"Best trials of {result.method} on {result.dataset}, by validation {result.goal.key}"
     print_table(title, ["trial", result.goal.key, *names, "seconds"], rows)
     states = ", ".join(f"{n} {state}" for state, n in Counter(trial.state for trial in result.trials).items())
@@ -127,13 +129,7 @@ def benchmark(
     data = read_dataset(dataset)
     folder = out_folder or Path("benchmarks") / file_name(data.name)
     names = options.split_names(methods)
-    how: dict[str, Any] = {
-        "trials": trials,
-        "seeds": seeds,
-        "jobs": jobs,
-        "k": k,
-        "metrics": metric or (),
-    }
+    how: dict[str, Any] = {"trials": trials, "seeds": seeds, "jobs": jobs, "k": k, "metrics": metric or ()}
     with resumable(folder):
         result = compare_methods(folder, data, names, settings=fixed, say=err.print, **how)
     if as_json:

@@ -6,7 +6,8 @@ it, and only popularity has moved them).  So no list's mean count ever falls, an
 coverage may go either way.
 
 The manifest of a run keeps the κ that its lists use, under `dial`: 0 after training.  Beside it stands what an
-objective would choose from the curve (`_best_point`); `dpaa evaluate RUN --dial-objective …` alone applies it.
+objective would choose from the curve (`_best_point`); only a call such as `dpaa evaluate RUN --popularity-dial ndcg`
+applies it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ LARGEST_DIAL = 1000.0
 """κ beyond which single precision would lose the method's own scores."""
 SUGGESTED = "suggested"
 """In a manifest's `dial`: κ that an objective would choose."""
-AGAIN = "choose it again with `dpaa evaluate RUN --dial-objective ndcg`"
+AGAIN = "choose it again with `dpaa evaluate RUN --popularity-dial ndcg`"
 NO_CURVE = {"kappa": 0.0, "chosen_for": None, SUGGESTED: None}
 """What a manifest has under `dial` where there are no validation pairs to draw a curve from."""
 MOST_USERS = 10_000

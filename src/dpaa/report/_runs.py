@@ -418,6 +418,6 @@ def commands_of(run: Run) -> list[str]:
         evaluate = ["dpaa", "evaluate", str(run.path), *(word for k in protocol.k for word in ("--k", str(k)))]
         evaluate += ["--overlap", protocol.overlap]
         if curve is not None and curve.chosen_for not in (None, BY_DEBIAS):  # `dpaa debias` has no objective
-            evaluate += ["--dial-objective", str(curve.chosen_for)]
+            evaluate += ["--popularity-dial", str(curve.chosen_for)]
         commands.append(evaluate + ["--mask-valid"] * protocol.mask_valid)
     return [shlex.join(words) for words in commands]

@@ -6,7 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpaa.errors import InputError
+from dpaa.errors import InputError, need_whole
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,10 @@ class ServeOptions:
     workers: int = 1
     threads: int = 1
     most_waiting: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "threads", "most_waiting"):
+            need_whole(getattr(self, name), name)
 
 
 def is_loopback(host: str) -> bool:
@@ -68,5 +72,5 @@ def check_token(host: str, token: str | None, no_token: bool) -> None:
     if token is None and not no_token and not is_loopback(host):
         raise InputError(
             f"{host} can be reached from outside of this machine, so a token is needed; give --token-file FILE or set "
-            "DPAA_SERVE_TOKEN, or pass --no-token if a proxy controls access"
+            "DPAA_SERVE_TOKEN, or pass --token-file none if a proxy controls access"
         )

@@ -152,7 +152,9 @@ def tune(
         if number is not None:
             need_whole(number, name, smallest)
     if "seed" in fixed or "seed" in searched:
-        raise InputError("the random seed is neither fixed nor searched like a hyperparameter; give it with --seed")
+        raise InputError(
+            "the random seed is neither fixed nor searched like a hyperparameter; give it as seed= in Python"
+        )
     Evaluator(data, 20, "valid", "drop")  # refuses a split of which nothing is left
     if goal != TuningGoal() or issubclass(kind, ChosenAfterwards):
         prune_after = 0  # an unfinished trial is known by its recall@20 alone, before any strength is chosen

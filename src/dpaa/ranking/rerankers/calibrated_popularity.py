@@ -40,7 +40,7 @@ class CalibratedPopularity(Grouped):
 
     strength: float = Field(default=0.9, ge=0, le=1)
     """λ: 0 is the list as it was; the divergence is small against a sum of scores, so values near 1 are usual."""
-    head_share: float = Field(default=0.2, gt=0, lt=1)
+    popular_mass: float = Field(default=0.2, gt=0, lt=1)
     """The most popular items that cover this share of the training interactions are the first group."""
     tail_share: float = Field(default=0.2, gt=0, lt=1)
     """The rarest items that cover this share are the last one."""
@@ -52,7 +52,7 @@ class CalibratedPopularity(Grouped):
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; who has no history keeps the list as it was."""
         share = self.strength
-        group, n_groups = self.groups(candidates, self.head_share, 1.0 - self.tail_share)
+        group, n_groups = self.groups(candidates, self.popular_mass, 1.0 - self.tail_share)
         wanted = history_shares(candidates, users, group, n_groups)
         known = wanted.sum(dim=1, keepdim=True) > 0
 

@@ -43,14 +43,14 @@ class FAIR(Grouped):
     """p: the share of niche items that a list must not fall significantly short of; 0 is the list as it was."""
     significance: float = Field(default=0.1, gt=0, lt=1)
     """α of the test at every rank; the larger, the more niche items."""
-    head_share: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
+    popular_mass: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
     """Popular items cover this share of the training interactions; the others are niche."""
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily; where niche candidates run out, the list continues without."""
         if self.by is not None and "=" not in self.by:
             raise InputError(f"fa-ir protects one group of items; write by={self.by}=VALUE")
-        group, _ = self.groups(candidates, self.head_share)
+        group, _ = self.groups(candidates, self.popular_mass)
         needed = torch.tensor(_fewest_protected(k, self.strength, self.significance), device=scores.device)
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:

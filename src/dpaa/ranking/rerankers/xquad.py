@@ -41,12 +41,12 @@ class XQuAD(Grouped):
     coverage: Literal["binary", "smooth", "proportional"] = "binary"
     """`binary`: a group is covered by its first item; `smooth`: (1 − its share of the list)^length; `proportional`:
     without that power."""
-    head_share: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
+    popular_mass: float = Field(default=POPULAR_SHARE, gt=0, lt=1)
     """Popular items cover this share of the training interactions."""
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
         """Greedily."""
-        (group, n_groups), share = self.groups(candidates, self.head_share), self.strength
+        (group, n_groups), share = self.groups(candidates, self.popular_mass), self.strength
         wanted = history_shares(candidates, users, group, n_groups)
 
         def gain(first: Tensor, counts: Tensor) -> Tensor:
