@@ -5,7 +5,7 @@
 
 20 million rows become a dataset (limit 4 GB); a dataset of 200,000 users, 50,000 items and 5 million training pairs is
 trained on for one epoch, recommended from and evaluated (limit 2 GB each).  With `--rows`, instead: so many rows as a
-partitioned folder of Parquet and as CSV become datasets with `--engine duckdb,memory=1` (limit 1.5 GB).
+partitioned folder of Parquet and as CSV become datasets with `--memory 1` (limit 1.5 GB).
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def beyond_memory(n: int) -> list[list[str]]:
                 "data",
                 "log",
                 str(source),
-                "--engine",
-                "duckdb,memory=1",
+                "--memory",
+                "1",
                 "--split",
                 split,
                 "--out",
@@ -137,7 +137,7 @@ def all_at_once() -> list[list[str]]:
             ("20 million rows of CSV, 4 GB", "data log {0}/big.csv --out {0}/big --positive rating>=2", 4000),
             (
                 "6.6 million rows to 5.7 million training pairs",
-                "data log {0}/mid.csv --out {0}/mid --split random,valid=0.01,test=0.1",
+                "data log {0}/mid.csv --out {0}/mid --valid 0.01 --test 0.1",
                 4000,
             ),
             (

@@ -31,7 +31,7 @@ def test_append_keeps_the_rules_of_the_dataset(clicks: Path, tmp_path: Path) -> 
     dpaa_ok("data", "log", clicks, "--out", tmp_path / "data")
     (tmp_path / "more.csv").write_text("user,item,rating\n99,1,5\n")
     words = ("data", "log", tmp_path / "more.csv", "--append", tmp_path / "data")
-    for rule in (("--seed", 3), ("--positive", "rating>=3"), ("--split", "temporal,test=0.1")):
+    for rule in (("--seed", 3), ("--positive", "rating>=3"), ("--test", 0.1)):
         refused = run_dpaa(*words, *rule)
         assert refused.code == 2
         assert "--append keeps the rules that the dataset was made with" in refused.err

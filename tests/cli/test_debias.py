@@ -18,7 +18,7 @@ QUICK = ("--methods", "ease,item-knn", "--rerank", "dial", "--k", 10)
 @pytest.fixture(scope="module")
 def trade(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("debias") / "trade"
-    said = dpaa_ok("debias", walk / "data", *QUICK, "--goal", "aplt>=0.4", "--out", folder)
+    said = dpaa_ok("debias", walk / "data", *QUICK, "--target", "aplt>=0.4", "--out", folder)
     assert "* chosen, = baseline; first the frontier" in said.out
     assert f"run written to {folder / 'run'}; next: dpaa recommend {folder / 'run'}" in said.out.replace("\n", " ")
     assert "model 1 of 2: ease" in said.err
@@ -31,7 +31,7 @@ def copy(trade: Path, tmp_path: Path) -> Path:
 
 
 def test_json_is_the_file(walk: Path, copy: Path) -> None:
-    said = dpaa_ok("debias", walk / "data", *QUICK, "--goal", "aplt>=0.4", "--out", copy, "--json")
+    said = dpaa_ok("debias", walk / "data", *QUICK, "--target", "aplt>=0.4", "--out", copy, "--json")
     content = json.loads(said.out)
     assert content == json.loads((copy / "frontier.json").read_text())
     assert content["chosen"]["metrics"]["aplt@10"] >= 0.4
@@ -58,7 +58,7 @@ def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, t
 
 
 def test_a_target_out_of_reach_is_an_answer_and_no_fault(walk: Path, tmp_path: Path) -> None:
-    said = run_dpaa("debias", walk / "data", *QUICK, "--goal", "coverage>=2", "--out", tmp_path / "trade")
+    said = run_dpaa("debias", walk / "data", *QUICK, "--target", "coverage>=2", "--out", tmp_path / "trade")
     assert said.code == 1
     assert said.out == ""
     assert "no point reaches coverage@10>=2: coverage@10 runs from" in said.err.replace("\n", " ")

@@ -48,12 +48,9 @@ def test_fewest_pairs(text: str, pairs: tuple[int, int]) -> None:
     assert tuple(options.parse_min_pairs(text).values()) == pairs
 
 
-def test_goals_with_a_limit_are_to_be_reached() -> None:
-    how = options.ChoiceOptions(goals=["coverage", "coverage>=0.8", "exposure/publisher>=0.8 of merit"]).arguments
-    assert how["goals"] == ["coverage"]
-    assert how["targets"] == ["coverage>=0.8", "exposure/publisher>=0.8 of merit"]
-    assert "keep_accuracy" not in how
-    how = options.ChoiceOptions(goals=["arp<=9"], keep_accuracy="0.9,confidence=0.8").arguments
+def test_confidence_is_given_with_the_promise() -> None:
+    assert "keep_accuracy" not in options.ChoiceOptions(goals=["coverage"]).arguments
+    how = options.ChoiceOptions(keep_accuracy="0.9,confidence=0.8").arguments
     assert how["goals"] == ("niche-recall",)
     assert (how["keep_accuracy"], how["confidence"]) == (0.9, 0.8)
 
@@ -85,6 +82,7 @@ def test_an_option_that_has_left_is_refused(walk: Path) -> None:
 
 def test_memory_is_that_of_duckdb(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("user_id,item_id\n1,2\n")
-    for engine in ("spark,memory=2", "duckdb,memory=0.01", "polars", "duckdb,memory=nan"):
-        refused = run_dpaa("data", "log", tmp_path / "log.csv", "--engine", engine, "--out", tmp_path / "data")
-        assert refused.err.startswith("error: --engine is duckdb, duckdb,memory=GB from 0.1, or spark, got"), engine
+    log = ("data", "log", tmp_path / "log.csv", "--out", tmp_path / "data")
+    for words in (("--engine", "spark", "--memory", "2"), ("--memory", "0.01"), ("--memory", "nan")):
+        assert run_dpaa(*log, *words).err.startswith("error: --memory is that of DuckDB, 0.1 GB or more, got"), words
+    assert run_dpaa(*log, "--engine", "polars").err == "error: --engine is duckdb or spark, got 'polars'\n"

@@ -44,7 +44,7 @@ def test_words_of_a_token_seq_column_are_single_values(tmp_path: Path) -> None:
     )
     (tmp_path / "log.item").write_text(items)
     data, run, recs = (tmp_path / name for name in ("data", "run", "recs.csv"))
-    words = ("--items", tmp_path / "log.item", "--split", "random,valid=0,test=0", "--out", data)
+    words = ("--items", tmp_path / "log.item", "--valid", "0", "--test", "0", "--out", data)
     dpaa_ok("data", "log", tmp_path / "log.inter", *words)
     dpaa_ok("train", data, "--method", "most-popular", "--out", run)
     dpaa_ok(

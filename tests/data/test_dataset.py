@@ -104,7 +104,7 @@ def test_counts_survive(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "data" / "train.parquet").columns == ["user_id", "item_id", "count"]
     once = Dataset.from_frame(log)
     assert once.train.count is None
-    assert "2 duplicate pairs; each counts once (dpaa audit --keep-duplicates: all)" in once.notes[0]
+    assert "2 duplicate pairs; each counts once (keep_duplicates=True in Python: all)" in once.notes[0]
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, lambda f: f.lazy(), lambda f: f.to_dict(as_series=False)])

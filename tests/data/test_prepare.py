@@ -72,7 +72,7 @@ def test_the_command_writes_every_part_or_none(tmp_path: Path) -> None:
         tmp_path / "items.csv"
     )
     call = ("data", "log", tmp_path / "log.csv", "--items", tmp_path / "items.csv", "--split")
-    dpaa_ok(*call, "user-folds,parts=2", "--engine", "duckdb,memory=0.2", "--out", tmp_path / "folds")
+    dpaa_ok(*call, "user-folds,parts=2", "--memory", "0.2", "--out", tmp_path / "folds")
     assert read_dataset(tmp_path / "folds" / "part-2").titles is not None
     wrong = run_dpaa("data", "log", tmp_path / "log.csv", "--engine", "hadoop", "--out", tmp_path / "wrong")
     assert "--engine is duckdb" in wrong.err

@@ -34,7 +34,7 @@ def spoil_unfinished_checkpoint() -> None:
 
 def one_user() -> None:
     Path("small.csv").write_text("user_id,item_id\nu1,a\nu1,b\n")
-    dpaa_ok("data", "log", "small.csv", "--split", "random,valid=0,test=0", "--out", "made")
+    dpaa_ok("data", "log", "small.csv", "--valid", "0", "--test", "0", "--out", "made")
 
 
 def other_users() -> None:

@@ -39,7 +39,7 @@ def build(folder: Path) -> None:
     for name, content in FILES.items():
         (folder / name).write_text(content)
     dpaa_ok("data", "log", "numbers.csv", "--out", "numbers")
-    dpaa_ok("data", "log", "log.csv", "--split", "random,valid=0,test=0", "--out", "untested")
+    dpaa_ok("data", "log", "log.csv", "--valid", "0", "--test", "0", "--out", "untested")
     small = ["--set", "epochs=1", "--set", "embedding_size=4", "--set", "layers=1", "--set", "threads=1"]
     dpaa_ok("train", "data", *small, "--out", "run")
     dpaa_ok("train", "numbers", *small, "--out", "numbers-run")

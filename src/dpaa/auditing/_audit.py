@@ -36,7 +36,7 @@ from dpaa.evaluation.recommendations import read_recommendations
 LOG_NUMBERS = {
     "log_users": "users with an interaction",
     "log_items": "items with an interaction",
-    "log_interactions": "distinct user-item pairs (with --keep-duplicates: rows)",
+    "log_interactions": "distinct user-item pairs (with `keep_duplicates`: rows)",
     "log_gini": "Gini coefficient of the items' interactions; 0 = all alike, near 1 = a few have all",
     "log_head_share": "share of the interactions on the fifth of the items that has the most; 0.2 = all alike",
     "log_top_item_share": "share of the interactions on the most popular item",

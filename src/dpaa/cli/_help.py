@@ -9,11 +9,11 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 PANELS = {
-    "Input": "recs dataset base runs train valid test candidates columns positive invalid keep-duplicates format engine"
+    "Input": "recs dataset base runs train valid test candidates columns positive invalid format engine memory"
     " data results recipe against",
     "Simulation": "policy size severity rounds clicks",
     "Test": "detect users-per-day",
-    "What to choose": "goal keep-accuracy exposure max-minutes every start",
+    "What to choose": "goal target keep-accuracy exposure max-minutes every",
     "Models and training": "method methods set config seed seeds pretrained warm-start resume final jobs budget",
     "Split": "min-pairs share",
     "Search": "space trials max-loss storage",
@@ -23,7 +23,7 @@ PANELS = {
     "Output": "out to append figures overwrite json fail-if",
 }
 """Panel → options, in the order of a page; an option may name another panel where it is declared."""
-WORDS = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT", "datetime": "YYYY-MM-DD"}
+WORDS = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT"}
 """What is shown as the value of an option that names nothing better."""
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
 _WORD = re.compile(r'(?:"[^"]*"|[^" ])+')

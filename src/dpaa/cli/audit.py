@@ -35,7 +35,6 @@ def audit(
     fail_if: Annotated[list[str] | None, Option(help='Exit with 1 if "log_gini>0.9", for example; repeatable.')] = None,
     against: Annotated[str | None, Option(metavar="OLDER|TIME", help="Drift since an older log, or a time.")] = None,
     group_by: Annotated[str | None, Option(metavar="COLUMN", help="Exposure by a column of the items.")] = None,
-    keep_duplicates: Annotated[bool, Option("--keep-duplicates", help="Count how often a pair occurs.")] = False,
     files: Annotated[list[Path] | None, Option("--out", help="Page, .html, or OpenMetrics, .prom; repeatable.")] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
@@ -61,7 +60,7 @@ def audit(
     log.check(overwrite)
     pages, texts = options.check_outputs(files, (".prom", ".txt", ".om"), "an audit", overwrite)
     how: dict[str, Any] = {"names": log.names, "items": log.items, **log.reading, **log.rows}
-    how |= {"keep_duplicates": keep_duplicates, "against": against, "group_by": group_by}
+    how |= {"against": against, "group_by": group_by}
     result = measure(data, recs, k=k, fail_if=fail_if or [], **how)
     if as_json:
         print_json(result.as_json())

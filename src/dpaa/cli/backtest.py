@@ -29,8 +29,9 @@ def backtest(
     out_folder: Annotated[Path, Option("--out", help="Folder for the origins, the table and the page.")],
     source: options.LogOptions,
     choice: _ChoiceOptions,
-    every: Annotated[str, Option(metavar="month|week|DAYS", help="Length of a period.")] = "month",
-    start: Annotated[datetime | None, Option(formats=["%Y-%m-%d"], help="No origin before it.")] = None,
+    every: Annotated[
+        str, Option(metavar="PERIOD[,start=DATE]", help="month, week or DAYS; no origin before start=2024-03-01.")
+    ] = "month",
     valid: Annotated[float, Option(help="Share of earlier pairs for validation.", rich_help_panel="Split")] = 0.1,
     min_pairs: options.MinPairs = "1",
     overwrite: Annotated[bool, Option("--overwrite", help="Do again what is of another log or other options.")] = False,
@@ -45,13 +46,15 @@ def backtest(
     \b
     Example:
       dpaa backtest clicks.csv --every month --methods ease,item-knn --out backtest
-      dpaa backtest orders/*.csv --every 14 --start 2024-03-01 --keep-accuracy 0.95 --invalid drop --out backtest
+      dpaa backtest orders/*.csv --every 14,start=2024-03-01 --keep-accuracy 0.95 --invalid drop --out backtest
     """
     from dpaa.data.inputs import open_log
     from dpaa.debiasing import backtest as run
 
     source.check(overwrite)
-    how: dict[str, Any] = {"every": every, "start": start, "valid": valid, "items": source.items}
+    period = options.parse_values(every, "every", value=str, start=datetime.fromisoformat)
+    how: dict[str, Any] = {"every": period.get("value", "month"), "start": period.get("start"), "valid": valid}
+    how |= {"items": source.items}
     how |= {"columns": source.names, "overwrite": overwrite, **source.rows, **choice.arguments}
     how |= options.parse_min_pairs(min_pairs)
     with resumable(out_folder):

@@ -34,7 +34,7 @@ PUBLISHED = {
 }
 """As in `dpaa.data.sources.published`."""
 SPLITS = "random, random-global, temporal, leave-last, user-folds, cold-users, cold-items or time-windows"
-PARAMETERS = {"valid": float, "test": float, "last_k": int, "parts": int, "support": int}
+PARAMETERS = {"last_k": int, "parts": int, "support": int}
 """Of a rule."""
 
 
@@ -43,6 +43,8 @@ class _SplitOptions:
     """How a log is split."""
 
     split: Annotated[str, Option(metavar="RULE[,NAME=X…]", help=f"{SPLITS}.", rich_help_panel=SPLIT)] = "random"
+    valid: Annotated[float, Option(help="Share for validation.", rich_help_panel=SPLIT)] = 0.1
+    test: Annotated[float, Option(help="Share for the test.", rich_help_panel=SPLIT)] = 0.2
     min_pairs: options.MinPairs = "1"
     seed: Seed = 0
 
@@ -52,7 +54,7 @@ class _SplitOptions:
         from dpaa.data.splits import SplitRule
 
         given = options.parse_values(self.split, "split", value=str, **PARAMETERS)
-        return SplitRule(given.pop("value", "random"), **given)
+        return SplitRule(given.pop("value", "random"), self.valid, self.test, **given)
 
 
 @app.command()
@@ -63,30 +65,31 @@ def log(
     source: options.LogOptions,
     out_folder: Annotated[Path | None, Option("--out", help="Folder of the dataset to write.")] = None,
     append: Annotated[Path | None, Option(metavar="DATASET", help="Append the log to this dataset.")] = None,
-    engine: Annotated[str, Option(metavar="duckdb[,memory=GB]|spark", help="What prepares the log.")] = "duckdb",
+    engine: Annotated[str, Option(metavar="duckdb|spark", help="What prepares the log.")] = "duckdb",
+    memory: Annotated[float | None, Option(metavar="GB", help="For DuckDB; default: half of what is free.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """A dataset from one log of clicks or ratings, which is split by a rule.
 
     A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
     no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
-    given.  DuckDB takes half of the free memory, or memory=GB, and writes the rest to disk.
+    given.
 
     Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or for
     each user (leave-last, last_k=1 each), into folds of users (user-folds, parts=5), users or items with few training
     pairs (cold-users, cold-items, support=5), or windows of time (time-windows, parts=5); several parts are written to
-    OUT/part-1 …  Shares of the pairs are valid=0.1 and test=0.2.
+    OUT/part-1 …
 
     \b
     Example:
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
-      dpaa data log clicks.csv --split temporal,valid=0.1,test=0.1 --out data/clicks
+      dpaa data log clicks.csv --split temporal --valid 0.1 --test 0.1 --out data/clicks
       dpaa data log clicks.csv --split user-folds,parts=5 --out data/folds
       dpaa data log logs/2024-*.jsonl --invalid invalid.csv --out data/clicks
       dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
-      dpaa data log clicks/ --engine duckdb,memory=2 --out data/clicks
+      dpaa data log clicks/ --memory 2 --out data/clicks
       psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
     """
     from dpaa.data.dataset import write_log
@@ -102,7 +105,7 @@ def log(
     if out_folder is None:
         raise InputError("there is no folder to write to; name one with --out, or a dataset with --append")
     recipe: dict[str, Any] = {"columns": source.names, "seed": how.seed, "items": source.attributes}
-    recipe |= source.rows | _engine(engine) | options.parse_min_pairs(how.min_pairs)
+    recipe |= source.rows | _engine(engine, memory) | options.parse_min_pairs(how.min_pairs)
     written = write_log(
         open_log(files, **source.reading),
         _folders(out_folder, {f"part-{rule.part}": rule for rule in how.rule.each()}, overwrite),
@@ -114,12 +117,12 @@ def log(
     source.write_invalid(next(iter(written.values())).invalid)
 
 
-def _engine(text: str) -> dict[str, Any]:
-    """Read `--engine`."""
-    given = options.parse_values(text, "engine", value=str, memory=float)
-    engine, memory = given.get("value", "duckdb"), given.get("memory")
-    if engine not in ("duckdb", "spark") or (memory is not None and (engine == "spark" or not memory >= 0.1)):
-        raise InputError(f"--engine is duckdb, duckdb,memory=GB from 0.1, or spark, got {text!r}")
+def _engine(engine: str, memory: float | None) -> dict[str, Any]:
+    """Check `--engine` and `--memory`."""
+    if engine not in ("duckdb", "spark"):
+        raise InputError(f"--engine is duckdb or spark, got {engine!r}")
+    if memory is not None and (engine == "spark" or not memory >= 0.1):
+        raise InputError(f"--memory is that of DuckDB, 0.1 GB or more, got {memory:g} with --engine {engine}")
     return {"engine": engine, "memory": None if memory is None else int(memory * 1e9)}
 
 

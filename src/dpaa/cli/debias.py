@@ -26,6 +26,9 @@ def debias(
     dataset: options.DatasetArgument,
     out_folder: Annotated[Path, Option("--out", help="Folder for the models, the frontier and the chosen run.")],
     choice: options.ChoiceOptions,
+    targets: Annotated[
+        list[str] | None, Option("--target", help='To reach, such as "coverage>=0.8"; repeatable.')
+    ] = None,
     base: Annotated[Path | None, Option(help="Run, lists or .npz in production; default: the most accurate.")] = None,
     runs: Annotated[list[Path] | None, Option(help="Run, lists or .npz to use; repeatable; trains none.")] = None,
     assignments: options.Assignments = None,
@@ -38,15 +41,15 @@ def debias(
     Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are turned over
     each, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run like any other.
     Goals are niche-recall, coverage, arp, gini, calibration, or another metric; of several the least improved counts.
-    With a goal to reach, such as "coverage>=0.8", the most accurate point that does is chosen.  With --keep-accuracy
-    the choice is confirmed on held-out users (confidence=0.95), under every exposure that is plausible; where no point
-    can be confirmed the baseline is kept and the exit code is 1.  The test split is not opened.  The same call
-    resumes after an interruption, and another goal reuses the models.
+    With --target the most accurate point that reaches it is chosen.  With --keep-accuracy the choice is confirmed on
+    held-out users (confidence=0.95), under every exposure that is plausible; where no point can be confirmed the
+    baseline is kept and the exit code is 1.  The test split is not opened.  The same call resumes after an
+    interruption, and another goal reuses the models.
 
     \b
     Example:
       dpaa debias data/coat --keep-accuracy 0.98 --out debiased
-      dpaa debias data/coat --goal coverage --goal "coverage>=0.8" --out debiased
+      dpaa debias data/coat --goal coverage --target "coverage>=0.8" --out debiased
       dpaa debias data/shop --base recs.parquet --keep-accuracy 0.98 --out debiased
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --max-minutes 10 --out debiased
     """
@@ -57,7 +60,7 @@ def debias(
     from dpaa.runs.progress import watched_training
 
     data, values = read_dataset(dataset), options.read_hyperparameters(assignments)
-    how: dict[str, Any] = {"runs": runs or (), "base": base, "seed": seed, **choice.arguments}
+    how: dict[str, Any] = {"runs": runs or (), "base": base, "seed": seed, "targets": targets or (), **choice.arguments}
     with resumable(out_folder) as signals:
 
         @contextmanager

@@ -6,6 +6,7 @@ import inspect
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -52,7 +53,6 @@ Columns = Annotated[
     Option(metavar="ROLE=NAME,…", help="user=, item=, rating=, timestamp=; or NAME,…; default: detected."),
 ]
 MinPairs = Annotated[str, Option(metavar="N|user=N,item=N", help="Leave out users and items with fewer pairs.")]
-GOALS = 'To improve, or to reach: "coverage>=0.8"; repeatable; default: niche-recall.'
 FORMATS = "csv, tsv, inter, jsonl, parquet or list"
 ROLES = ("user", "item", "rating", "timestamp")
 PAGES = (".html", ".htm")
@@ -140,7 +140,7 @@ class LogOptions(ColumnOptions):
 class ChoiceOptions:
     """What `dpaa debias` tries, and how it chooses."""
 
-    goals: Annotated[list[str] | None, Option("--goal", help=GOALS)] = None
+    goals: Annotated[list[str] | None, Option("--goal", help="To improve; repeatable; default: niche-recall.")] = None
     keep_accuracy: KeepAccuracy = None
     exposure: Annotated[str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items.")] = "unknown"
     methods: Annotated[str | None, Option(metavar="A,B,…", help="What to train; default: a few.")] = None
@@ -151,9 +151,8 @@ class ChoiceOptions:
     @property
     def arguments(self) -> dict[str, Any]:
         """Of `dpaa.debias`."""
-        targets = [goal for goal in self.goals or () if set(goal) & set("<>=")]
-        how: dict[str, Any] = {"exposure": self.exposure, "rerank": self.rerank, "k": self.k, "targets": targets}
-        how |= {"goals": [goal for goal in self.goals or () if goal not in targets] or ("niche-recall",)}
+        how: dict[str, Any] = {"exposure": self.exposure, "rerank": self.rerank, "k": self.k}
+        how |= {"goals": self.goals or ("niche-recall",)}
         how |= {"methods": split_names(self.methods) if self.methods else None, "budget": self.max_minutes}
         if self.keep_accuracy is not None:
             given = parse_values(self.keep_accuracy, "keep-accuracy", value=float, confidence=float)
@@ -274,7 +273,8 @@ def parse_values(text: str, option: str, **kinds: Callable[[str], Any]) -> dict[
         try:
             values[name] = kinds[name](given)
         except (ValueError, KeyError):
-            what = {int: "a whole number", float: "a number"}.get(kinds[name], "yes or no")  # type: ignore[call-overload]
+            named: dict[Callable[[str], Any], str] = {int: "a whole number", float: "a number"}
+            what = (named | {datetime.fromisoformat: "a date such as 2024-03-01"}).get(kinds[name], "yes or no")
             where = "" if name == "value" else f" for {name}"
             raise InputError(f"--{option} takes {what}{where}, got {given!r}") from None
     return values

@@ -138,11 +138,7 @@ def in_words(source: str) -> Iterator[None]:
         raise KeyboardInterrupt from None
     except (duckdb.Error, pl.exceptions.PolarsError) as error:
         full = isinstance(error, duckdb.OutOfMemoryException)
-        remedy = (
-            "give more memory with --engine duckdb,memory=GB"
-            if full
-            else "check its quotes and line ends, or pass --format"
-        )
+        remedy = "give more memory with --memory" if full else "check its quotes and line ends, or pass --format"
         raise InputError(f"{source} cannot be read ({engine_reason(error)}); {remedy}") from None
 
 

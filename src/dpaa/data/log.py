@@ -191,7 +191,7 @@ def define_pairs(engine: Engine, values: Values, source: str, keep_duplicates: b
         query = f"SELECT {selected} FROM log GROUP BY user_id, item_id"
     engine.define("pairs", query)
     if repeated := values.rows - int(engine.row("SELECT count(*) FROM pairs")[0]):
-        effect = "all are counted" if keep_duplicates else "each counts once (dpaa audit --keep-duplicates: all)"
+        effect = "all are counted" if keep_duplicates else "each counts once (keep_duplicates=True in Python: all)"
         values.notes.append(f"{source} has {counted(repeated, 'duplicate pair', 'duplicate pairs')}; {effect}")
     return columns
 

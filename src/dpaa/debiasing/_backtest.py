@@ -226,7 +226,7 @@ def _periods(
     if not origins:
         span = f"{source} has {len(starts) - 1} periods, from {starts[0]:%Y-%m-%d} to {starts[-1]:%Y-%m-%d}"
         needs = f"{LEAST} before the first origin" if start is None else f"one that begins at {start:%Y-%m-%d}"
-        raise InputError(f"{span}; a backtest needs {needs}: choose another --every or --start")
+        raise InputError(f"{span}; a backtest needs {needs}: choose another --every")
     return starts, pl.Series(period), origins
 
 

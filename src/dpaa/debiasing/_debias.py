@@ -353,13 +353,11 @@ def _several(given: Any) -> list[Any]:
 
 def _check(data: Dataset, keep: float | None, targets: object, confidence: float, budget: float | None) -> None:
     if not len(data.valid):
-        raise InputError(
-            f"{data.name} has no validation split to choose on; make one: dpaa data log FILE --split random,valid=0.1"
-        )
+        raise InputError(f"{data.name} has no validation split to choose on; make one: dpaa data log FILE --valid 0.1")
     if keep is not None and not 0 < keep <= 1:
         raise InputError(f"the accuracy to keep is a share above 0 and up to 1, such as 0.99, got {keep!r}")
     if keep is not None and targets:
-        raise InputError("--keep-accuracy and a goal to reach (coverage>=0.8) choose differently; give one of them")
+        raise InputError("--keep-accuracy and --target choose differently; give one of them")
     if not 0.5 <= confidence < 1:
         raise InputError(f"the confidence must be from 0.5 to below 1, got {confidence!r}")
     if budget is not None and not budget > 0:
