@@ -12,6 +12,7 @@ import io
 import json
 import re
 import tempfile
+import textwrap
 import zlib
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,17 @@ def page(notebook: Path) -> str:
                     f'<img alt="The chart that the cell draws" src="data:image/png;base64,{data["image/png"]}">'
                 )
             elif "text/html" in data:
-                parts.append(re.sub(r"<style>.*?</style>|\n\s*", "", data["text/html"], flags=re.DOTALL))
+                parts.append(
+                    re.sub(
+                        r"<style>.*?</style>|\n\s*| border=\"1\" class=\"dataframe\"",
+                        "",
+                        data["text/html"],
+                        flags=re.DOTALL,
+                    )
+                )
             else:
-                parts.append(f"```text\n{data['text/plain'].rstrip()}\n```")
+                lines = [textwrap.fill(line, 88, subsequent_indent="  ") for line in data["text/plain"].splitlines()]
+                parts.append("```text\n" + "\n".join(lines) + "\n```")
     return "\n\n".join(parts) + "\n"
 
 
