@@ -10,12 +10,13 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # MkDocs loads this file by its path
 
-from scripts import help_pages, methods_page
+from scripts import help_pages, methods_page, notebooks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,9 +34,15 @@ BROUGHT = {
     },
 }
 """Files of the repository that are pages of the site too, and where."""
-GENERATED: dict[str, Callable[[], str]] = {"help.md": help_pages.page, "reference/methods.md": methods_page.page}
+NOTEBOOKS = {file: f"notebooks/{file.stem}.md" for file in sorted(notebooks.FOLDER.glob("*.ipynb"))}
+GENERATED: dict[str, Callable[[], str]] = {
+    "help.md": help_pages.page,
+    "reference/methods.md": methods_page.page,
+    **{page: partial(notebooks.page, file) for file, page in NOTEBOOKS.items()},
+}
 """Pages of the site that are written while it is built."""
 PAGES = BROUGHT | {f"docs/{page}": page for page in GENERATED} | {"README.md": "index.md"}
+PAGES |= {f"docs/notebooks/{file.name}": page for file, page in NOTEBOOKS.items()}
 """Where a link to a file of the repository leads; the site has a first page of its own."""
 LAST_WITH_PAGES = "02f61c4"
 """The last commit that has the pages of results and the studies behind them."""

@@ -10,8 +10,10 @@ import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scripts import notebooks
 from scripts.docs_site import BrokenLinkError, relinked
 
 from tests.command import run_dpaa
@@ -84,6 +86,31 @@ def test_the_walk_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert any(title.partition(",")[2] in page for title in titles), "titles stand on the page"
 
 
+def kinds(cells: list[dict[str, Any]]) -> list[list[str]]:
+    """Of the outputs of every code cell."""
+    outputs = [cell["outputs"] for cell in cells if cell["cell_type"] == "code"]
+    return [[kind for one in some for kind in one.get("data", {"stdout": ""})] for some in outputs]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("short_trainings")
+@pytest.mark.parametrize("name", ["engineer", "researcher"])
+def test_notebooks_run_and_show_what_is_committed(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("altair", reason="the extra `report` is not installed")
+    monkeypatch.chdir(tmp_path)
+    text = (notebooks.FOLDER / f"{name}.ipynb").read_text(encoding="utf-8")
+    assert len(text) < 150_000
+    committed = json.loads(text)["cells"]
+    cells = json.loads(text.replace(r"\"epochs\": 60", r"\"epochs\": 3"))["cells"]
+    for cell in cells:
+        cell["outputs"] = []
+    notebooks.run(cells)
+    assert kinds(cells) == kinds(committed)
+    assert {"image/png", "text/html", "stdout"} <= {kind for some in kinds(committed) for kind in some}
+    counts = [cell["execution_count"] for cell in committed if cell["cell_type"] == "code"]
+    assert counts == list(range(1, len(counts) + 1))
+
+
 def test_the_words_stay_few() -> None:
     """A README of one screen, and pages of 35,000 words without those that tests generate."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
@@ -130,5 +157,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert "WARNING" not in said.stderr
     made = {file.relative_to(tmp_path / "site").as_posix() for file in (tmp_path / "site").rglob("*.html")}
     assert {"index.html", "tutorials/engineer.html", "reference/python.html", "results/index.html"} <= made
-    assert {"help.html", "reference/methods.html"} <= made, "generated while the site is built"
+    assert {"help.html", "reference/methods.html", "notebooks/engineer.html"} <= made, (
+        "generated while the site is built"
+    )
     assert 'id="dpaa.fit"' in (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")

@@ -37,6 +37,18 @@ def drawn_model(
     )
 
 
+def drawn_choice(baseline: str = "lightgcn") -> dict[str, Any]:
+    """What a manifest keeps of a choice of `dpaa debias`: FA*IR at 0.6 over LightGCN, both with the dial at 2."""
+    settings = {"depth": 100, "strength": 0.6, "significance": 0.1, "head_share": 0.8}
+    fair = {"name": "fa-ir", "settings": settings, "origin": None}
+    base = {"name": baseline, "model": baseline, "popularity_dial": 2.0, "rerank": None}
+    chosen = {"name": "lightgcn + fa-ir 0.6", "model": "lightgcn", "popularity_dial": 2.0, "rerank": fair}
+    sides = [side | {"metrics": {"ndcg@20": ndcg}} for side, ndcg in ((base, 0.25), (chosen, 0.24))]
+    sentences = [f"lightgcn + fa-ir 0.6 instead of {baseline}", "promised: at least 95% of NDCG@20"]
+    dial = drawn_curve() | {"kappa": 2.0, "chosen_for": "debias"}
+    return {"dial": dial, "rerank": fair, "debias": {"base": sides[0], "chosen": sides[1], "sentences": sentences}}
+
+
 def drawn_curve() -> dict[str, Any]:
     """A stored curve of the dial."""
     points = [

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from dpaa.runs.model import Model
 from dpaa.serving._server import listen
 from tests.command import run_dpaa
 from tests.serving.conftest import Served
+from tests.serving.made import drawn_choice
 
 TOKEN = "0123456789abcdef0123"
 KEY = {"Authorization": f"Bearer {TOKEN}"}
@@ -99,6 +101,40 @@ def test_what_the_page_shows(served: Served, model: Model) -> None:
     assert (about["users"], about["items"], len(about["dial"]["curve"])) == (120, 400, 5)
     assert {one["name"] for one in about["rerankers"]} >= {"dial", "xquad"}
     assert about["columns"] == ["title", "colour", "tags"]
+
+
+def test_what_the_page_shows_of_rerankers_and_of_a_choice(served: Served, model: Model) -> None:
+    client = served()
+    strengths = ("0", "0.3", "0.6")
+    how = [{"dial": 2, "rerank": f"fa-ir,strength={one}"} for one in strengths]
+    lists = [client.get("/audit", params=one).json() for one in how]
+    assert lists[0] == client.get("/audit", params={"dial": 2}).json()
+    assert lists[0]["aplt@20"] < lists[1]["aplt@20"] < lists[2]["aplt@20"]
+    check_problem(client.get("/audit", params={"rerank": "tests.plugin:Mine"}), 400, "names no class")
+    check_problem(client.get("/audit", params={"rerank": "fairrec", "k": 1}), 400, "rank more users")
+    about = client.get("/about").json()
+    known = {one["name"]: one["strength"] for one in about["rerankers"]}
+    assert (known["xquad"], known["dial"], about["choice"]) == (0.3, None, None)
+
+    def choice(**changed: Any) -> Any:
+        made = drawn_choice(changed.pop("baseline", "lightgcn"))
+        made["debias"] |= changed
+        return served(replace(model, manifest=model.manifest | made)).get("/about").json()["choice"]
+
+    found = choice()
+    assert found["before"] == {"name": "lightgcn", "dial": 2.0, "rerank": "none"}
+    assert found["accuracy"] == {"metric": "ndcg@20", "values": [0.25, 0.24]}
+    own = drawn_choice()["debias"]["base"] | {"popularity_dial": -0.2, "rerank": {"name": "pc", "settings": {}}}
+    assert choice(base=own)["before"] == {
+        "name": "lightgcn",
+        "dial": -0.2,
+        "rerank": "pc,depth=all,strength=0.1,score_share=0.1",
+    }
+    other = choice(baseline="ease")
+    assert other["before"] == {"name": "lightgcn", "dial": 0.0, "rerank": "none"}, "its model's own lists"
+    assert (other["after"], other["accuracy"]) == ("lightgcn + fa-ir 0.6", None)
+    assert choice(base={"name": "lightgcn"}) is None
+    assert choice(base=own | {"rerank": {"name": "gone"}}) is None
 
 
 def check_problem(answer: Any, status: int, words: str) -> None:

@@ -24,7 +24,7 @@ from dpaa.serving._snapshot import Snapshot
 from dpaa.serving.options import ServeOptions
 from tests.accessibility import MOVING, violations
 from tests.browser import launched
-from tests.serving.made import drawn_model
+from tests.serving.made import drawn_choice, drawn_model
 from tests.serving.running import wait_until
 
 pytestmark = pytest.mark.slow
@@ -52,10 +52,12 @@ def opened(browser: Browser, model: Model, token: str | None = None, **look: Any
         page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
         page.goto(address)
         expect(page.locator("#after li").first if token is None else page.locator("#token-form")).to_be_visible()
-        yield page
-        page.close()
-        server.should_exit = True
-        thread.join()
+        try:
+            yield page
+        finally:  # a test that fails must not leave a thread that nobody ends
+            page.close()
+            server.should_exit = True
+            thread.join()
     assert [one for one in complaints if token is None or "401" not in one] == []
     assert all(url.startswith((address, "data:")) for url in requests), requests
 
@@ -80,6 +82,49 @@ def test_the_dial_moves_lists_and_gauges(browser: Browser, model: Model) -> None
         page.click("#dial-run")
         expect(page.locator("#after .new")).to_have_count(0)
         assert names(page) == before
+
+
+def test_a_choice_opens_with_what_it_replaced(browser: Browser, model: Model) -> None:
+    choice = replace(model, manifest=model.manifest | drawn_choice())
+    before, after = (choice.recommend(["u00000"], rerank=rerank) for rerank in ("none", "run"))
+    left = set(before["item_id"]) - set(after["item_id"])
+    counts = dict(zip(model.item_ids, model.method.graph.item_degree.tolist(), strict=True))
+    mean = [round(sum(counts[one] for one in lists["item_id"]) / 20) for lists in (before, after)]
+    with opened(browser, choice, viewport={"width": 1280, "height": 900}) as page:
+        expect(page.locator("#before-title")).to_have_text("Before: lightgcn")
+        expect(page.locator("#after-title")).to_have_text("After: lightgcn + fa-ir 0.6")
+        assert names(page, "#before") == [title or item for item, title in before["item_id", "title"].iter_rows()]
+        assert names(page) == [title or item for item, title in after["item_id", "title"].iter_rows()]
+        assert page.locator("#before .gone").count() == page.locator("#after .new").count() == len(left) > 0
+        expect(page.locator("#changed")).to_contain_text(f"{len(left)} of 20 items")
+        for part, value in zip(("#before-how", "#after-how"), mean, strict=True):
+            expect(page.locator(part)).to_contain_text(f"mean popularity {value}")
+        sides = [page.locator(part).bounding_box() or {} for part in ("#before", "#after")]
+        assert sides[0]["y"] == sides[1]["y"], "side by side"
+        assert sides[0]["x"] < sides[1]["x"]
+        expect(page.locator(".gauge", has_text="Expected accuracy (NDCG@20)")).to_contain_text("0.2400before 0.2500")
+        niche = page.locator(".gauge", has_text="Niche items, all customers")
+        unchanged = re.compile(r"customers(\d+\.\d%)before \1$")
+        expect(niche).to_have_text(re.compile(r"customers\d+\.\d%before \d"))
+        expect(niche).not_to_have_text(unchanged)
+        page.fill("#strength", "0")
+        expect(page.locator("#after-how")).to_contain_text("fa-ir 0;")
+        expect(page.locator("#after-title")).to_have_text("After")
+        assert names(page) == names(page, "#before"), "strength 0 leaves lists as they are"
+        expect(niche).to_have_text(unchanged)
+        page.select_option("#rerank", "xquad")
+        expect(page.locator("#strength-value")).to_have_text("0.30")
+        page.click("#dial-run")
+        expect(page.locator("#after-title")).to_have_text("After: lightgcn + fa-ir 0.6")
+        page.set_viewport_size({"width": 390, "height": 844})
+        sides = [page.locator(part).bounding_box() or {} for part in ("#before", "#after")]
+        assert sides[0]["x"] == sides[1]["x"], "stacked"
+        assert sides[0]["y"] < sides[1]["y"]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.click("#why summary")
+        expect(page.locator("#why li")).to_have_text("promised: at least 95% of NDCG@20")
+        page.emulate_media(color_scheme="dark")
+        assert violations(page) == []
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 640), ("dark", 360)])

@@ -26,6 +26,7 @@ from starlette.responses import Response
 
 import dpaa
 from dpaa.errors import InputError
+from dpaa.ranking.reranker import Reranker
 from dpaa.serving._middleware import PROBLEM, Metrics, Middleware, overloaded, problem
 from dpaa.serving._snapshot import (
     Batcher,
@@ -67,6 +68,7 @@ Dial = Annotated[
     float | Text | None,
     Field(description="κ of the popularity dial; `run`, or nothing, is the one that the run keeps."),
 ]
+Rerank = Annotated[Text, Field(description="NAME or NAME,PARAMETER=VALUE; `none` for none, `run` for the run's own.")]
 Limits = Annotated[dict[Text, Annotated[StrictInt, Field(ge=1)]], Field(max_length=20)]
 Values = Annotated[list[Text], Field(max_length=20)]
 
@@ -78,9 +80,7 @@ class RecommendQuery(BaseModel):
 
     k: Length = 20
     dial: Dial = None
-    rerank: Annotated[
-        Text, Field(description="NAME or NAME,PARAMETER=VALUE; `none` for none, `run` for the run's own.")
-    ] = "run"
+    rerank: Rerank = "run"
     explain: bool = False
     exclude: Ids = []
     allow: Ids | None = None
@@ -102,6 +102,7 @@ class SampleQuery(BaseModel):
     """Parameters of `GET /items/{item}` and `GET /audit`."""
 
     dial: Dial = None
+    rerank: Rerank = "none"
     k: Length = 20
 
 
@@ -149,8 +150,6 @@ class Service:
     def parameters(self, wish: RecommendQuery) -> Parameters:
         """What all lists of a request have in common."""
         model = self.model
-        if ":" in wish.rerank:
-            raise HTTPException(400, "a request names no class; name a re-ranker that the service knows")
         allow = None if wish.allow is None else find_all(model.item_ids, wish.allow)
         limits: dict[str, Any] = {}
         if isinstance(wish, RecommendBody):
@@ -161,11 +160,21 @@ class Service:
         return Parameters(
             wish.k,
             model.kappa(wish.dial) + 0.0,  # -0.0 is 0
-            model.reranker(wish.rerank),
+            self.reranker(wish.rerank),
             find_all(model.item_ids, wish.exclude),
             allow,
             **limits,
         )
+
+    def reranker(self, wish: str) -> Reranker | None:
+        """The re-ranker of a request, which cannot name a class."""
+        if ":" in wish:
+            raise HTTPException(400, "a request names no class; name a re-ranker that the service knows")
+        return self.model.reranker(wish)
+
+    def sampled(self, wish: SampleQuery) -> Parameters:
+        """How the lists of a sample are made."""
+        return Parameters(wish.k, self.model.kappa(wish.dial) + 0.0, self.reranker(wish.rerank))
 
     def of_user(self, parameters: Parameters, user: int) -> ListQuery:
         """The model's list for a user with training pairs, the popularity list for any other."""
@@ -314,7 +323,7 @@ async def reload(service: TheService) -> Response:
 async def one_item(item: PathId, query: Annotated[SampleQuery, Query()], service: TheService) -> Response:
     """One item: how popular it is, who of a sample of users gets it, what is like it."""
     snapshot, index = service.snapshot, found_index(service.model.item_ids, item)
-    users, lists = await asyncio.to_thread(snapshot.sample, service.model.kappa(query.dial), query.k)
+    users, lists = await asyncio.to_thread(snapshot.sample, service.sampled(query))
     receivers = [user for user, items in zip(users.tolist(), lists, strict=True) if index in items]
     comparable = service.model.method.item_vectors() is not None
     return as_json(
@@ -355,8 +364,7 @@ async def search_ids(
 @page_router.get("/audit", name="audit")
 async def audit(query: Annotated[SampleQuery, Query()], service: TheService) -> Response:
     """How popular and varied the lists of a sample of users are."""
-    kappa = service.model.kappa(query.dial)
-    return as_json(await asyncio.to_thread(service.snapshot.audit, kappa, query.k))
+    return as_json(await asyncio.to_thread(service.snapshot.audit, service.sampled(query)))
 
 
 @page_router.get("/", name="page")

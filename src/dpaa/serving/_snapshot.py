@@ -26,7 +26,7 @@ from dpaa.methods.base import Histories
 from dpaa.ranking.quotas import Quota
 from dpaa.ranking.rank import RankedBlock, Ranker, rank
 from dpaa.ranking.registry import RERANKERS
-from dpaa.ranking.reranker import Reranker
+from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.runs.model import Model
 
 Ints = NDArray[Any]
@@ -237,7 +237,7 @@ Id = int | str
 MOST_SAMPLED = 200
 """Users whose lists the live page measures."""
 KEPT_SAMPLES = 128
-"""Values of the dial whose lists are kept; the page has 81 steps."""
+"""Values of the dial and re-rankers whose lists are kept; the page's dial has 81 steps."""
 
 
 class Snapshot:
@@ -255,7 +255,7 @@ class Snapshot:
         self.kappa = model.kappa()
         self.counts = model.method.graph.item_degree.numpy()  # (n_items,) training interactions
         self.popular = popular_items(self.counts.astype(np.float64))  # (n_items,); the others are niche
-        self._samples: dict[tuple[float, int], tuple[Ints, list[Ints]]] = {}
+        self._samples: dict[Hashable, tuple[Ints, list[Ints]]] = {}
 
     def rows(self, items: Ints) -> list[dict[str, Any]]:
         """`id` of each item, and `title` where there are titles."""
@@ -288,22 +288,23 @@ class Snapshot:
 
     # ------------------------------------------------------------------ what the live page shows
 
-    def sample(self, kappa: float, k: int) -> tuple[Ints, list[Ints]]:
-        """Lists of evenly spaced users at κ, kept: the users, and the items of each."""
-        if (kappa, k) in self._samples:
-            return self._samples[kappa, k]
+    def sample(self, parameters: Parameters) -> tuple[Ints, list[Ints]]:
+        """Lists of evenly spaced users, kept: the users, and the items of each."""
+        if parameters.group in self._samples:
+            return self._samples[parameters.group]
         warm = np.flatnonzero(self.model.method.graph.user_degree.numpy())
         users = warm[np.unique(np.linspace(0, len(warm) - 1, MOST_SAMPLED).round().astype(np.int64))]
-        parameters = Parameters(k, kappa)
         lists = compute(self.model, [Query(parameters, user) for user in users.tolist()])
+        if isinstance(lists[0], Exception):  # all of them: they are ranked in one call
+            raise lists[0]
         sample = users, [one.items for one in lists if isinstance(one, Listed)]
         if len(self._samples) < KEPT_SAMPLES:
-            self._samples[kappa, k] = sample
+            self._samples[parameters.group] = sample
         return sample
 
-    def audit(self, kappa: float, k: int) -> dict[str, float]:
+    def audit(self, parameters: Parameters) -> dict[str, float]:
         """Niche share, mean popularity and coverage of the sample's lists."""
-        _, lists = self.sample(kappa, k)
+        (_, lists), k = self.sample(parameters), parameters.k
         n_candidates = len(self.counts) if self.model.candidates is None else len(self.model.candidates)
         return {
             f"aplt@{k}": float(np.mean([np.mean(~self.popular[items]) for items in lists])),
@@ -316,9 +317,12 @@ class Snapshot:
         model, own, names = self.model, self.model.reranker(), []
         for name in RERANKERS:
             try:
-                names.append({"name": name, "title": RERANKERS[name].title})
+                kind = RERANKERS[name]
             except InputError:  # an installed plug-in that does not load
                 continue
+            strength = getattr(kind.model_fields.get("strength"), "default", None)
+            strength = strength if isinstance(strength, float) else None  # the page has no slider then
+            names.append({"name": name, "title": kind.title, "strength": strength})
         # The run of a debiasing is the folder `run` in the folder that the user named.
         folder = model.path.parent if model.path is not None and "debias" in model.manifest else model.path
         return {
@@ -332,8 +336,29 @@ class Snapshot:
             "dial": {"kappa": self.kappa, "curve": self._curve()},
             "rerank": None if own is None else own.in_words(),
             "rerankers": names,
+            "choice": self._choice(),
             "snapshot": self.name,
         }
+
+    def _choice(self) -> dict[str, Any] | None:
+        """What a choice of `dpaa debias` replaced, in so far as this run can make those lists; None for other runs.
+
+        Where another model was the baseline, the lists before are this model's with dial 0 and no re-ranker.
+        """
+        stored: Any = self.model.manifest.get("debias")
+        try:
+            base, chosen, sentences = stored["base"], stored["chosen"], [*stored["sentences"]]
+            before = {"name": base["name"], "dial": self.model.kappa(base["popularity_dial"]), "rerank": "none"}
+            metric = next((name for name in base["metrics"] if name.startswith("ndcg@")), None)
+            if base["model"] != chosen["model"]:
+                before, metric = {"name": chosen["model"], "dial": 0.0, "rerank": "none"}, None
+            elif own := stored_reranker(base["rerank"], self.name):
+                before["rerank"] = own.in_words()
+            values = [one["metrics"].get(metric) for one in (base, chosen)]
+            accuracy = None if None in values else {"metric": metric, "values": values}
+            return {"before": before, "after": chosen["name"], "accuracy": accuracy, "sentences": sentences}
+        except (AttributeError, KeyError, TypeError, InputError):  # an older format, or a plug-in that is not installed
+            return None
 
     def _curve(self) -> list[dict[str, Any]] | None:
         """The dial's curve on validation; None where the run has none."""

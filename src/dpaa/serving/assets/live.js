@@ -8,8 +8,9 @@
 
   const ACTS = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff]/gu;
   const LONGEST = 80;
+  const safe = (value) => String(value).replace(ACTS, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
   const shown = (value) => {
-    const text = String(value).replace(ACTS, (one) => "\\u" + one.codePointAt(0).toString(16).padStart(4, "0"));
+    const text = safe(value);
     return text.length <= LONGEST ? text : text.slice(0, LONGEST) + "…";
   };
   const make = (tag, className, text) => {
@@ -67,8 +68,8 @@
         const found = await get(`recommend/${part(id)}`, { k: K, dial, rerank, explain: true }, signal);
         return found.items.map((one) => ({ ...one, interactions: one.explanation.interactions, group: one.explanation.group, because: one.explanation.because }));
       },
-      audit: (dial, signal) => get("audit", { dial, k: K }, signal),
-      item: (id, dial) => get(`items/${part(id)}`, { dial, k: K }),
+      audit: (dial, rerank, signal) => get("audit", { dial, rerank, k: K }, signal),
+      item: (id, dial, rerank) => get(`items/${part(id)}`, { dial, rerank, k: K }),
     };
   };
 
@@ -76,7 +77,7 @@
 
   // ------------------------------------------------------------ what is shown
 
-  const state = { about: null, user: null, dial: 0, before: [], after: [], audits: new Map() };
+  const state = { about: null, user: null, dial: 0, strength: NaN, before: [], after: [], audits: new Map() };
 
   const trouble = (error) => {
     if (error.name === "AbortError") return;
@@ -92,7 +93,18 @@
   const fine = () => { $("trouble").hidden = true; };
 
   const ofTheRun = () => (state.about.rerank ? "run" : "none");
-  const rerank = () => $("rerank").value || "none";
+  const baseline = () => state.about.choice?.before ?? { dial: state.about.dial.kappa, rerank: ofTheRun() };
+  const ownStrength = (name) => name === "run" ? Number(/(?:^|,)strength=([^,]+)/.exec(state.about.rerank)?.[1] ?? NaN)
+    : state.about.rerankers.find((one) => one.name === name)?.strength ?? NaN;
+  const rerank = () => {
+    const name = $("rerank").value || "none", { strength } = state;
+    if (Number.isNaN(strength) || strength === ownStrength(name)) return name;
+    return name === "run" ? state.about.rerank.replace(/(^|,)strength=[^,]+/, `$1strength=${strength}`) : `${name},strength=${strength}`;
+  };
+  const named = (wish) => (wish === "run" ? state.about.rerank : wish);
+  const short = (wish) => [named(wish).split(",")[0], /(?:^|,)strength=([^,]+)/.exec(named(wish))?.[1]].filter(Boolean).join(" ");
+  const made = (dial, wish) => `dial at ${signed(dial)}${wish === "none" ? "" : `, ${short(wish)}`}`;
+  const isChoice = () => state.about.choice && state.dial === state.about.dial.kappa && rerank() === ofTheRun();
 
   const entry = (one, options = {}) => {
     const line = make("li", "entry");
@@ -123,12 +135,18 @@
       const move = was === undefined ? "new" : was === one.rank ? "" : was > one.rank ? `▲ ${was - one.rank}` : `▼ ${one.rank - was}`;
       return entry(one, { place: one.rank, move, className: was === undefined ? "new" : "" });
     }));
-    const fresh = state.after.filter((one) => !before.has(String(one.id))).length;
-    const own = state.about.rerank;
-    $("before-how").textContent = `dial at ${signed(state.about.dial.kappa)}${own ? `, ${own}` : ""}, as the run keeps it`;
-    const how = rerank() === "run" ? own : rerank();
-    $("after-how").textContent = `dial at ${signed(state.dial)}${how === "none" ? "" : `, ${how}`}: ${fresh} new`;
-    $("said").textContent = `${fresh} of ${state.after.length} items are new`;
+    const entered = state.after.filter((one) => !before.has(String(one.id)));
+    const left = state.before.filter((one) => !after.has(String(one.id)));
+    const how = (dial, wish, list) => `${made(dial, wish)}; mean popularity ${whole(popularity(list) ?? 0)}`;
+    const { choice } = state.about, base = baseline();
+    $("before-title").textContent = choice ? `Before: ${shown(choice.before.name)}` : "Before";
+    $("after-title").textContent = isChoice() ? `After: ${shown(choice.after)}` : "After";
+    $("before-how").textContent = `${how(base.dial, base.rerank, state.before)}${choice ? "" : ", as the run keeps it"}`;
+    $("after-how").textContent = `${how(state.dial, rerank(), state.after)}; ${entered.length} new`;
+    const part = (list, what) => `${list.length} ${what} (mean popularity ${whole(popularity(list) ?? 0)})`;
+    $("changed").textContent = left.length
+      ? `${part(left, `of ${state.before.length} items`)} make room for ${part(entered, "new")}.` : "The list has the same items.";
+    $("said").textContent = `${entered.length} of ${state.after.length} items are new`;
   };
 
   // ------------------------------------------------------------ gauges
@@ -163,11 +181,12 @@
     }
     return box;
   };
-  const auditOf = (dial) => state.audits.get(dial.toFixed(2));
+  const auditOf = (dial, wish) => state.audits.get(`${dial.toFixed(2)} ${named(wish)}`);
   const drawGauges = () => {
-    const run = state.about.dial.kappa;
-    const was = auditOf(run), now = auditOf(state.dial);
-    const plain = rerank() === "none" && !state.about.rerank;
+    const base = baseline();
+    const was = auditOf(base.dial, base.rerank), now = auditOf(state.dial, rerank());
+    const plain = named(rerank()) === "none" && named(base.rerank) === "none";
+    const measured = isChoice() ? state.about.choice.accuracy : null;
     const counts = [popularity(state.before), popularity(state.after)].filter((one) => one !== null);
     const arps = [was, now].filter(Boolean).map((one) => one[`arp@${K}`]);
     const curve = state.about.dial.curve;
@@ -176,17 +195,15 @@
     const drawn = [
       gauge("Niche items in this list", nicheShare(state.before), nicheShare(state.after), 1, percent),
       gauge("Mean popularity of this list", popularity(state.before), popularity(state.after), 1.15 * Math.max(1, ...counts), whole),
+      gauge("Niche items, all customers", was?.[`aplt@${K}`], now?.[`aplt@${K}`], 1, percent),
+      gauge("Mean popularity, all customers", was?.[`arp@${K}`], now?.[`arp@${K}`], 1.15 * Math.max(1, ...arps), whole),
+      gauge("Coverage of the catalogue", was?.[`coverage@${K}`], now?.[`coverage@${K}`], 1, percent),
     ];
-    if (plain) {
-      drawn.push(
-        gauge("Niche items, all customers", was?.[`aplt@${K}`], now?.[`aplt@${K}`], 1, percent),
-        gauge("Mean popularity, all customers", was?.[`arp@${K}`], now?.[`arp@${K}`], 1.15 * Math.max(1, ...arps), whole),
-        gauge("Coverage of the catalogue", was?.[`coverage@${K}`], now?.[`coverage@${K}`], 1, percent),
-      );
-      if (curve) drawn.push(gauge(`Expected accuracy (NDCG@${k})`, fromCurve("ndcg", run), fromCurve("ndcg", state.dial), 1.1 * best, (one) => one.toFixed(4)));
-    }
+    const accuracy = measured ?? (plain && curve ? { metric: `ndcg@${k}`, values: [fromCurve("ndcg", base.dial), fromCurve("ndcg", state.dial)] } : null);
+    if (accuracy) drawn.push(gauge(`Expected accuracy (${accuracy.metric.toUpperCase()})`, ...accuracy.values, 1.1 * Math.max(best, ...accuracy.values), (one) => one.toFixed(4)));
     $("gauges").replaceChildren(...drawn);
-    $("note").textContent = !plain ? "Catalogue-wide numbers are available for the dial only, not for re-rankers."
+    $("note").textContent = measured ? "Expected accuracy was measured on validation."
+      : !plain ? "Expected accuracy is known for the dial and the choice only, not for other re-rankers."
       : curve ? "Expected accuracy is the dial's stored curve on validation." : "This run stores no curve of the dial, so the expected accuracy is not known.";
   };
 
@@ -213,15 +230,15 @@
     auditing?.abort();
     const mine = (auditing = new AbortController());
     try {
-      for (const dial of [state.about.dial.kappa, state.dial]) {
-        if (!auditOf(dial)) state.audits.set(dial.toFixed(2), await source.audit(dial, mine.signal));
+      for (const { dial, rerank: wish } of [baseline(), { dial: state.dial, rerank: rerank() }]) {
+        if (!auditOf(dial, wish)) state.audits.set(`${dial.toFixed(2)} ${named(wish)}`, await source.audit(dial, wish, mine.signal));
       }
       drawGauges();
     } catch (error) { trouble(error); }
   };
   const pick = async (id) => {
     try {
-      const [user, before] = await Promise.all([source.user(id), source.list(id, state.about.dial.kappa, ofTheRun())]);
+      const [user, before] = await Promise.all([source.user(id), source.list(id, baseline().dial, baseline().rerank)]);
       state.user = user.id;
       state.before = before;
       $("customer").value = shown(user.id);
@@ -245,12 +262,25 @@
     $("dial").setAttribute("aria-valuetext", `kappa ${signed(state.dial)}`);
   };
   $("dial").addEventListener("input", () => { setDial(Number($("dial").value)); refresh(); });
+  const setStrength = (value) => {
+    state.strength = value;
+    $("strength-box").hidden = Number.isNaN(value);
+    if (Number.isNaN(value)) return;
+    $("strength").max = Math.max(1, value);
+    $("strength").value = value;
+    $("strength-value").textContent = value.toFixed(2);
+  };
+  const setRerank = (name) => {
+    $("rerank").value = name;
+    setStrength(ownStrength(name));
+  };
+  $("strength").addEventListener("input", () => { setStrength(Number($("strength").value)); refresh(); });
   $("dial-run").addEventListener("click", () => {
     setDial(state.about.dial.kappa);
-    $("rerank").value = ofTheRun();
+    setRerank(ofTheRun());
     refresh();
   });
-  $("rerank").addEventListener("change", refresh);
+  $("rerank").addEventListener("change", () => { setRerank($("rerank").value); refresh(); });
 
   // ------------------------------------------------------------ search: a combobox, by pointer and by key
 
@@ -317,12 +347,12 @@
 
   const openItem = async (id) => {
     try {
-      const one = await source.item(id, state.dial);
+      const one = await source.item(id, state.dial, rerank());
       $("item-title").textContent = shown(one.title ?? one.id);
       $("item-facts").textContent = `${shown(one.id)} · taken by ${whole(one.interactions)} customers · ${one.group}`;
       $("item-share").textContent = one.in_lists
-        ? `In the lists of ${one.in_lists} of ${one.sampled_users} sampled customers, dial at ${signed(state.dial)}.`
-        : `In none of the lists of ${one.sampled_users} sampled customers, dial at ${signed(state.dial)}.`;
+        ? `In the lists of ${one.in_lists} of ${one.sampled_users} sampled customers, ${made(state.dial, rerank())}.`
+        : `In none of the lists of ${one.sampled_users} sampled customers, ${made(state.dial, rerank())}.`;
       $("item-users").replaceChildren(...one.users.slice(0, 12).map((user) => {
         const button = make("button", "", shown(user));
         button.type = "button";
@@ -349,7 +379,11 @@
       const about = (state.about = await source.about());
       $("token-form").hidden = true;
       fine();
-      $("title").textContent = `${shown(about.run)}: turn the dial`;
+      $("title").textContent = `${shown(about.run)}: ${about.choice ? "before and after" : "turn the dial"}`;
+      $("why").hidden = !about.choice;
+      $("why").firstElementChild.textContent = safe(about.choice?.sentences[0] ?? "");
+      $("why").lastElementChild.replaceChildren(...(about.choice?.sentences.slice(1) ?? []).map((one) => make("li", "", safe(one))));
+      document.querySelector(".lists").classList.toggle("choice", Boolean(about.choice));
       document.title = `dpaa live: ${shown(about.run)}`;
       $("facts").textContent = `${about.method} · ${whole(about.users)} customers · ${whole(about.items)} items, ${whole(about.popular_items)} of them popular`;
       const reach = Math.max(2, Math.abs(about.dial.kappa));
@@ -361,6 +395,7 @@
         return option;
       }));
       $("rerank-box").hidden = !others.length;
+      setRerank(ofTheRun());
       $("main").hidden = false;
       const place = new URLSearchParams(location.hash.slice(1));
       const wanted = Number(place.get("dial") ?? about.dial.kappa);
