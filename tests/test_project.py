@@ -53,7 +53,6 @@ def test_tests_run_on_every_python_and_system_that_is_promised() -> None:
 def test_workflows_call_what_is_there() -> None:
     called = [step["run"] for file in WORKFLOWS for step in steps(file) if "run" in step]
     targets = re.search(r"^\.PHONY: (.+)$", text("Makefile"), re.MULTILINE)
-    assert targets is not None
     made = {target for run in called for target in re.findall(r"\bmake (\S+)", run)}
     assert made == {"test", "docs", "package"}
     assert made <= set(targets[1].split())

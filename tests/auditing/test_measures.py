@@ -59,7 +59,6 @@ def test_duplicates_count_once_unless_they_are_to_be_counted() -> None:
 def test_lists_against_histories_by_hand() -> None:
     found = audit(LOG, LISTS)
     recs = found.recommendations
-    assert recs is not None
     assert (recs.users, recs.recommendations, recs.k) == (3, 6, 3)
     # u1 took A, B, C (8/3) and gets D, E (1); u5 took E (1), gets A, B (3.5); u3 took A (4), gets B, A (3.5).
     # Head A, middle B and C, tail D and E: nothing in common for u1 and u5; u3 has (0, 0, 1) and gets (0, ½, ½).
@@ -96,7 +95,6 @@ def test_candidates_and_newcomers() -> None:
     data = Dataset.from_frame(LOG, test={"user_id": ["new"], "item_id": ["A"]}, candidates=["A", "B", "C", "D", "X"])
     found = audit(data, {"user_id": ["u1", "u1", "new"], "item_id": ["E", "X", "A"], "rank": [1, 2, 1]})
     recs = found.recommendations
-    assert recs is not None
     assert recs.numbers["coverage"] == pytest.approx(2 / 5)  # X and A; E is no candidate
     assert recs.numbers["gini"] == pytest.approx(3 / 5)  # 0, 0, 0, 1, 1
     assert recs.users == 2
@@ -108,7 +106,6 @@ def test_candidates_and_newcomers() -> None:
 def test_lists_that_are_the_histories_change_nothing(log: pl.DataFrame) -> None:
     found = audit(log, log.unique(["user_id", "item_id"]).select("user_id", "item_id"))
     recs = found.recommendations
-    assert recs is not None
     numbers = recs.numbers
     assert numbers["popularity_lift"] == pytest.approx(0)
     assert numbers["amplified_users"] == 0

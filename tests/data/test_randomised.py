@@ -20,7 +20,6 @@ def unbiased(share: float = 0.5, **how: int) -> tuple[Dataset, Dataset]:
 
 def test_a_part_of_validation_becomes_the_sample_and_the_rest_stays(tmp_path: Path) -> None:
     data, shared = unbiased(0.4)
-    assert shared.randomised is not None
     assert len(shared.randomised) == 28
     assert "28 of the 70 validation pairs are set aside for training" in shared.notes
     keys = [data.valid.keys(data.n_items), shared.valid.keys(data.n_items), shared.randomised.keys(data.n_items)]
@@ -31,13 +30,11 @@ def test_a_part_of_validation_becomes_the_sample_and_the_rest_stays(tmp_path: Pa
     assert shared.frame("valid").columns == ["user_id", "item_id", "rating"]
     shared.write(tmp_path / "shared")
     again = read_dataset(tmp_path / "shared")
-    assert again.randomised is not None
     assert np.array_equal(again.randomised.keys(data.n_items), shared.randomised.keys(data.n_items))
     assert again.fingerprint == shared.fingerprint
     assert replace(shared, randomised=None).fingerprint != shared.fingerprint
     assert again.describe()["randomised"] == "40% of validation, seed 0"
     other = unbiased(0.4, seed=1)[1].randomised
-    assert other is not None
     assert not np.array_equal(other.keys(data.n_items), shared.randomised.keys(data.n_items))
 
 
@@ -67,6 +64,5 @@ def test_appended_rows_leave_the_sample_as_it_is() -> None:
     data = Dataset.from_frame(log, split="random")
     shared = replace(data, randomised=data.valid)
     more = shared.append(pl.DataFrame({"user_id": [-1, 7], "item_id": [-1, 18]}))
-    assert more.randomised is not None
     assert more.item_ids.gather(more.randomised.item).equals(data.item_ids.gather(data.valid.item))
     assert more.user_ids.gather(more.randomised.user).equals(data.user_ids.gather(data.valid.user))

@@ -99,7 +99,6 @@ def test_a_metric_is_one_entry(toy: Metric) -> None:
     rows = compare_entries(evaluator, entries, metrics=["first_count"], resamples=200).deltas
     assert [(row.metric, row.verdict) for row in rows] == [("first_count@5", "better")]
     words = explain("first_count@5/niche-tastes")
-    assert words is not None
     assert words.words == "how popular the first item is; for users who like niche items"
     assert best_of("first_count@5", {"a": 3.0, "b": 2.0}) == {"b"}
     shown = StringIO()

@@ -184,7 +184,6 @@ def test_sums_and_whole_rows_over_processes(size: int, count: int) -> None:
         total = columns.sum(unit_sums(own.detach()))
         whole = columns.whole(own)
         (whole * weight).sum().backward()  # type: ignore[no-untyped-call]
-        assert own.grad is not None
         collected = columns.to_leader(own.detach())
         seen.append(
             torch.equal(total, alone)

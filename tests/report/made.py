@@ -40,7 +40,6 @@ def add_run(
     exposure: Sequence[int] | None = None,
 ) -> Run:
     """A run of the family; `exposure` counts the lists that hold items a to e; without metrics it is unmeasured."""
-    assert isinstance(family.source, Dataset)
     model = fit(family.source, method, **QUICK.get(method, {}))
     content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"}, "groups": {}}
     measured = None if metrics is None else Measured.model_validate(content)

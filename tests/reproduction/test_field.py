@@ -106,7 +106,6 @@ def test_the_table_counts_rows_near_their_published_number(benchmarks: Path, tmp
     made = {(one.data, one.row): one for one in run_field(benchmarks, file, tmp_path / "work", ROWS, Callbacks())}
     near = differences(ROWS, made)
     recall = made["toy", "popular"].metrics["recall@20"]
-    assert recall is not None
     assert near["toy", "popular"] == pytest.approx(recall / 0.5 - 1)
     assert count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
     assert field_chapter(ROWS, {}).missing == ["popular on toy is not measured yet", "plain on toy is not measured yet"]

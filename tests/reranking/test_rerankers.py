@@ -42,9 +42,7 @@ def block(seed: int, whole: bool = False, graph_: BipartiteGraph | None = None) 
 
 
 def made(name: str, **settings: object) -> Reranker:
-    found = parse_reranker(",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
-    assert found is not None
-    return found
+    return made_of(",".join([name, *(f"{key}={value}" for key, value in settings.items())]))
 
 
 @every_reranker
@@ -111,7 +109,6 @@ def test_popular_and_niche_are_one_partition_among_others() -> None:
 
 def made_of(text: str) -> Reranker:
     found = parse_reranker(text)
-    assert found is not None
     assert parse_reranker(found.in_words()) == found
     return found
 

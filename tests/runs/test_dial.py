@@ -23,7 +23,6 @@ def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Da
     other = replace(model, manifest=model.manifest | {"dial": chosen.as_json()})
     history = ["i0003", "i0009"]
     for one, kappa in ((model, 0.0), (other, chosen.kappa)):
-        assert one.dial_curve is not None
         assert one.dial_curve.kappa == kappa
         for dial in (None, "run"):
             assert one.kappa(dial) == kappa  # type: ignore[arg-type]

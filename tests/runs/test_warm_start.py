@@ -40,8 +40,6 @@ def before(yesterday: Dataset) -> Model:
 
 def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dataset, before: Model) -> None:
     method = make_method(small_world, "lightgcn", SHORT)
-    assert isinstance(method, GraphMethod)
-    assert isinstance(before.method, GraphMethod)
     start = warm_start(before, small_world, method)
     users, items = torch.split(start.table, [small_world.n_users, small_world.n_items])
     for ids, now, rows, old in (

@@ -69,6 +69,5 @@ def test_it_comes_back_as_it_was(tmp_path: Path) -> None:
     assert folder.load() is None
     folder.save(Checkpoint(tensors, {"epoch": 3}, {"method": "lightgcn"}))
     loaded = folder.load()
-    assert loaded is not None
     assert (loaded.epoch, loaded.identity) == (3, {"method": "lightgcn"})
     assert all(torch.equal(loaded.tensors[name], tensor) for name, tensor in tensors.items())

@@ -150,7 +150,6 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     with pytest.raises(Interrupted):
         first.run()
     checkpoint = folder.load()
-    assert checkpoint is not None
     resumed = method_of(**settings)
     found = Trainer(resumed, validate=hash_validate, on_epoch=parts.append, checkpoints=folder, identity={"a": 1}).run(
         checkpoint
@@ -164,7 +163,6 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
     Trainer(method_of(), checkpoints=folder, checkpoint_seconds=0).run()
     checkpoint = folder.load()
-    assert checkpoint is not None
     checkpoint.tensors.pop("adam.mean")
     with pytest.raises(InputError, match=r"the checkpoint does not fit this training .*mean"):
         Trainer(method_of(), checkpoints=folder).run(checkpoint)

@@ -62,9 +62,7 @@ def test_formats_can_be_mixed(tmp_path: Path) -> None:
     (tmp_path / "items.txt").write_text("10\n20\n40\n")
     dataset = from_files(train, valid, test, tmp_path / "items.txt", name="mixed", keep_duplicates=True)
     assert dataset.item_ids.to_list() == [10, 20, 30, 40]
-    assert dataset.candidates is not None
     assert dataset.item_ids.gather(dataset.candidates).to_list() == [10, 20, 40]
-    assert dataset.train.count is not None
     assert dataset.train.count.tolist() == [2, 1]
     assert dataset.valid.count is None
 
