@@ -46,15 +46,8 @@ def model(lists: pl.DataFrame, data: Dataset) -> Model:
 
 
 def recipe(dial: float = 0.0, rerank: Reranker | None = None, **more: Any) -> dict[str, Any]:
-    described = None if rerank is None else rerank.as_json()
-    return {
-        "kind": "recipe",
-        "format": 1,
-        "scores": "lists",
-        "popularity_dial": dial,
-        "rerank": described,
-        "k": K,
-    } | more
+    how = {"popularity_dial": dial, "rerank": None if rerank is None else rerank.as_json()}
+    return {"kind": "recipe", "format": 1, "scores": "lists", "k": K} | how | more
 
 
 SWEEP = [(name, one) for name in RERANKERS.built_in if name != "dial" for one in RERANKERS[name].sweep()[-1:]]
@@ -150,16 +143,8 @@ def test_debias_over_a_file_writes_a_recipe_that_does_what_its_run_does(
     assert content["headline"] == found.headline()
     expected = load(folder).recommend(k=K).drop("score")
     assert dpaa.rerank(lists, content, data).drop("score").equals(expected)
-    said = dpaa_ok(
-        "rerank",
-        file,
-        "--recipe",
-        folder / "recipe.json",
-        "--dataset",
-        saved(data, tmp_path),
-        "--out",
-        tmp_path / "new.csv",
-    )
+    how = ("--recipe", folder / "recipe.json", "--dataset", saved(data, tmp_path))
+    said = dpaa_ok("rerank", file, *how, "--out", tmp_path / "new.csv")
     assert f"{len(expected):,} recommendations" in said.out
     assert pl.read_csv(tmp_path / "new.csv").drop("score").rows() == expected.rows()
     assert dpaa.rerank(dpaa.given(lists, data), content, data).drop("score").equals(expected)

@@ -9,7 +9,7 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.splits import SplitRule
 from dpaa.errors import InputError
-from dpaa.runs.fit import final_training, fit_method
+from dpaa.runs.fit import final_training, fit_into, fit_method, make_method
 from dpaa.runs.model import Model
 from tests.command import run_dpaa
 from tests.conftest import TINY
@@ -104,19 +104,15 @@ def test_the_final_model_has_all_pairs_and_the_chosen_epoch(yesterday: Dataset, 
     settings = {**TINY, "epochs": 5} if name != "ease" else {}
     yesterday.write(tmp_path / "data")
     data = dpaa.read_dataset(tmp_path / "data")
-    if name == "ease":
-        chosen = dpaa.fit(data, name)
-        chosen.save(tmp_path / "run")
-    else:
-        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        call = ("train", tmp_path / "data", "--method", name, "--out", tmp_path / "run", *options)
-        assert run_dpaa(*call).code == 0
-    chosen = dpaa.load(tmp_path / "run")
+    chosen = fit_into(tmp_path / "run", data, make_method(data, name, settings))
     final = fit_final(chosen, data)
     assert len(final.train) == len(data.train) + len(data.valid) + len(data.test)
     about = final.manifest["final"]
     assert about["run"] == str(tmp_path / "run")
-    if name != "ease":
+    if name == "ease":
+        frame = pl.concat([data.frame(split) for split in ("train", "valid", "test")])
+        assert final.recommend(k=5).equals(dpaa.fit(Dataset.from_frame(frame), "ease").recommend(k=5))
+    else:
         assert final.manifest["training"]["epochs"] == chosen.manifest["training"]["best_epoch"] == about["epochs"]
     if name == "macr":
         assert final.method.get_params().items() >= chosen.manifest["tuned"].items()
@@ -134,10 +130,3 @@ def test_a_final_warm_start_begins_at_the_chosen_run(yesterday: Dataset, today: 
     tonight = dpaa.fit(today, warm_start=live)
     final = fit_final(tonight, today)
     assert final.manifest["warm_start"]["fingerprint"] == today.fingerprint
-
-
-def test_a_final_closed_form_is_that_of_all_pairs(yesterday: Dataset) -> None:
-    frame = pl.concat([yesterday.frame(split) for split in ("train", "valid", "test")])
-    whole = dpaa.fit(Dataset.from_frame(frame), "ease")
-    final = fit_final(dpaa.fit(yesterday, "ease"), yesterday)
-    assert final.recommend(k=5).equals(whole.recommend(k=5))
