@@ -32,9 +32,12 @@ SLOW = (
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 
 
-UNCOUNTED = ("contract", "golden", "test_docs.py", "test_benchmarks.py", "test_examples.py")
+UNCOUNTED = (
+    *("contract", "golden", "test_docs.py", "test_benchmarks.py", "test_examples.py"),
+    *("test_import_rule.py", "test_ratchet.py", "test_vocabulary.py"),
+)
 """Tests during which coverage is not counted, as in those of Hypothesis: they repeat at length what others show by an
-example, and counting would double their time."""
+example, or read the sources; counting would double their time."""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,14 +1,16 @@
 """A method in a file of the user's own: five lines of `loss`, then everything that a built-in method can do."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
-from tests.command import dpaa_ok
-from tests.test_plugins import QUICK, in_a_new_process
+from dpaa.methods import METHODS
+from tests.command import dpaa_ok, run_dpaa
+from tests.test_plugins import QUICK
 
 MINE = '''
 import dpaa
@@ -63,27 +65,17 @@ def test_from_python(place: Path, small_world: Dataset, monkeypatch: pytest.Monk
 
 
 def test_from_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begin = ("train", "data", "--method")
-    with monkeypatch.context() as patch:
-        patch.chdir(place)
-        patch.syspath_prepend(place)
-        dpaa_ok(*begin, "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
-        dpaa_ok(*begin, "most-popular", "--out", "plain")
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    dpaa_ok("train", "data", "--method", "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
+    dpaa_ok("train", "data", "--method", "most-popular", "--out", "plain")
+    monkeypatch.setattr(METHODS, "_named", {})  # as in another process
+    assert run_dpaa("evaluate", "run").code == 2
     plugin = ("--plugin", "mine:Mine")
-    evaluated, compared, unknown, bare, known = in_a_new_process(
-        (*plugin, "evaluate", "run", "--json"),
-        (*plugin, "compare", "run", "plain", "--json"),
-        (*begin, "mine:Mine", "--set", "margn=1", "--out", "other"),
-        (*plugin, "recommend", "run", "--out", "lists.csv"),
-        (*plugin, "methods", "mine", "--json"),
-        cwd=place,
-    )
-    assert json.loads(evaluated.out)["metrics"]["recall@20"] > 0
-    assert [entry["name"] for entry in json.loads(compared.out)["entries"]] == ["run", "plain"]
-    assert unknown.code == 2
-    assert "method mine has no hyperparameter 'margn'; did you mean margin?" in unknown.err
-    assert not (place / "other").exists()
-    assert bare.code == 0
-    assert json.loads(known.out)["mine"]["settings"]["margin"]["default"] == 0.5
-    manifest = json.loads((place / "run" / "manifest.json").read_text(encoding="utf-8"))
+    assert json.loads(dpaa_ok(*plugin, "evaluate", "run", "--json").out)["metrics"]["recall@20"] > 0
+    compared = json.loads(dpaa_ok(*plugin, "compare", "run", "plain", "--json").out)
+    assert [entry["name"] for entry in compared["entries"]] == ["run", "plain"]
+    known = json.loads(dpaa_ok(*plugin, "methods", "mine", "--json").out)
+    assert known["mine"]["settings"]["margin"]["default"] == 0.5
+    manifest = json.loads(Path("run/manifest.json").read_text(encoding="utf-8"))
     assert (manifest["method"], manifest["method_origin"]["class"]) == ("mine", "mine:Mine")
