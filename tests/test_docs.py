@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from scripts.docs_site import BrokenLinkError, relinked
+from scripts.help_pages import COMMANDS
 
 from tests.command import run_dpaa
 
@@ -131,4 +132,6 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     made = {file.relative_to(tmp_path / "site").as_posix() for file in (tmp_path / "site").rglob("*.html")}
     assert {"index.html", "tutorials/engineer.html", "reference/python.html", "results/index.html"} <= made
     assert {"help.html", "reference/methods.html"} <= made, "generated while the site is built"
+    helps = (tmp_path / "site" / "help.html").read_text(encoding="utf-8")
+    assert all(f"<code>{f'dpaa {name}'.strip()}</code>" in helps for name in COMMANDS)
     assert 'id="dpaa.fit"' in (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")

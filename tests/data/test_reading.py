@@ -104,8 +104,6 @@ def test_no_header_line(tmp_path: Path) -> None:
     bad = write(tmp_path / "bad.dat", "1::1193::5::9\n1::661::x::9\n\n2::1193::4\n")
     invalid = read_log(open_table(bad, form=form), reading=DROP).invalid
     assert invalid.select("row", "content").rows() == [(2, "1::661::x::9"), (4, "2::1193::4")]
-    with pytest.raises(InputError, match="if the file has no header line, name all with --columns user_id,"):
-        read_log(open_table(file))
 
 
 def test_encodings(tmp_path: Path) -> None:
@@ -138,8 +136,6 @@ def test_json_lines(tmp_path: Path) -> None:
     assert log.frame.rows() == [(1, 2), (4, 5)]
     rows = [(3, '{"user": 1, "item"'), (4, "[1]"), (5, '{"user": 3}')]
     assert log.invalid.select("row", "content").rows() == rows
-    with pytest.raises(InputError, match="has no JSON object in its first 1,000 lines"):
-        read(tmp_path, "1\n2\n", "b.jsonl")
 
 
 # ---------------------------------------------------------------------- several files
@@ -158,7 +154,6 @@ def test_several_files_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.
     assert name_of("logs/*/*.csv*") == name_of("logs/") == "logs"
     for sources, sentence in (
         ([one, write(tmp_path / "c.jsonl", '{"user": 4, "item": 14}\n')], "files of one format"),
-        ("s3://bucket/clicks.csv", "is a URL; copy the file here first"),
         ([], "files of one format"),
     ):
         with pytest.raises(InputError, match=sentence):
@@ -279,9 +274,6 @@ def test_positives_by_any_column(tmp_path: Path) -> None:
     assert kept.frame.rows() == [(1, 3, 1.0), (2, 3, 4.0)]
     assert kept.notes == (f"{tmp_path / 'a.csv'}: 1 of 3 rows are not positive (watch > 2)",)
     assert read(tmp_path, text, positive=PositiveRule.parse("rating>=4")).frame.height == 2  # by its role
-    for rule in ("rating", "rating=>3", "rating>three", ""):
-        with pytest.raises(InputError, match="is not COLUMN OP NUMBER"):
-            PositiveRule.parse(rule)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.one_of(st.none(), st.integers(0, 5))), min_size=1))

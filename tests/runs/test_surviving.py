@@ -16,7 +16,6 @@ from tests.command import dpaa_ok, run_dpaa
 from tests.trainings import interrupted
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 1, "epochs": 4, "batch_size": 512, "threads": 1}
-TINY = tuple(word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}"))
 
 
 @pytest.fixture(scope="module")
