@@ -26,7 +26,7 @@ SLOW = (
     *("debiasing/test_debias.py", "debiasing/test_models.py"),
     *("data/test_parquet.py", "exporting/test_exports.py", "serving"),
     *("comparison/test_training_budget.py", "comparison/test_level_and_power.py"),
-    *("test_plugins.py", "test_own_method.py", "test_wheel.py"),
+    *("test_plugins.py", "test_wheel.py"),
     *("test_benchmarks.py", "test_docs.py", "test_documented_names.py", "test_examples.py"),
 )
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""

@@ -41,9 +41,6 @@ def test_files_that_are_named_exist(page: str) -> None:
     assert not [one for one in missing if "NAME" not in one and "COMMAND" not in one]
 
 
-# ----------------------------------------------------------------------
-
-
 PAGE = Path(__file__).parents[1] / "docs" / "edges.md"
 
 

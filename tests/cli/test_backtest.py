@@ -1,7 +1,5 @@
 """`dpaa backtest`: choices at the starts of periods, measured on the periods, on a log whose catalogue drifts."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime, timedelta

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dpaa.comparison import Comparison, TrainingBudget, compare_entries
 from dpaa.comparison._compare import per_user_values, shared_items
 from dpaa.evaluation.evaluator import Evaluator
-from tests.comparison.tools import QUICK, entry, good_lists
+from tests.comparison.conftest import QUICK, entry, good_lists
 
 
 def test_verdicts(found: Comparison) -> None:

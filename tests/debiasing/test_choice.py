@@ -1,7 +1,5 @@
 """The frontier and the choice: by hand, by law, against a slow twin, and how often a promise holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

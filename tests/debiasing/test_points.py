@@ -1,7 +1,5 @@
 """Estimates of accuracy, goals, and points that are measured as `evaluate` measures runs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Whether validation pairs come from the log's own exposure: said by the source, or seen from the pairs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import log
 

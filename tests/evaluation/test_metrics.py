@@ -1,7 +1,5 @@
 """Accuracy: cases worked by hand, laws, and scikit-learn's NDCG."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Off-policy estimates: by hand, in the limit, and on data whose propensities are known."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -132,9 +132,6 @@ def flat(rows: tuple[Tensor, list[Tensor]]) -> list[Tensor]:
     return [rows[0], *rows[1]]
 
 
-# ----------------------------------------------------------------------
-
-
 def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
     rng = np.random.default_rng(seed)
     graph = BipartiteGraph.from_pairs(random_pairs(rng, 9, 7, 0.4), 9, 7)
@@ -163,9 +160,6 @@ def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, see
         rows = multiply(block.indptr, block.neighbours, block.values(values), table)
         found[block.part] = rows if block.wanted is None else rows[block.wanted]
     torch.testing.assert_close(found, whole[selection.nodes])
-
-
-# ----------------------------------------------------------------------
 
 
 def random_rows(n: int, columns: int, seed: int = 0) -> torch.Tensor:

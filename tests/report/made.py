@@ -1,7 +1,5 @@
 """Runs small enough to work out by hand: four users, five items, and lists and metrics as they are given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The committed results were made by earlier versions: today's plans must find them by the same names."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The field's table: what is held out, what is refitted, what is kept, and the committed results."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Packed results are the same results; what is damaged is refused in one sentence."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

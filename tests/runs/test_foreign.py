@@ -1,7 +1,5 @@
 """Another system's lists and vectors as a model, and recipes over its lists."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The feedback loop: what must hold of any simulation, on a small world and a small observed matrix."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The planner: the formula against a table, its promised power against simulated tests, and the command."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -83,9 +83,6 @@ def test_the_page_shows_the_spaces() -> None:
     assert table == spaces, "run `DPAA_WRITE_DOCS=1 pytest tests/tuning`"
 
 
-# ----------------------------------------------------------------------
-
-
 def test_the_best_hyperparameters_can_be_read_back_and_name_the_number_of_trials(tmp_path: Path) -> None:
     settings = {"l2": 1e-5, "neighbour_scaling": "none", "iiw": True}
     text = best_toml("dpaa", settings, Trial(7, "complete", {}, 0.5, metrics={"recall@20": 0.5}), 30)

@@ -47,9 +47,6 @@ def test_other_files_of_the_shape(tmp_path: Path) -> None:
     assert dataset.frame("test").select("user_id", "item_id").rows() == [(1, 4)]  # user 2 has no training positive
 
 
-# ----------------------------------------------------------------------
-
-
 def test_formats_can_be_mixed(tmp_path: Path) -> None:
     train, valid, test = tmp_path / "a.csv", tmp_path / "b.txt", tmp_path / "c.parquet"
     train.write_text("user,item\n1,10\n1,10\n2,20\n")
