@@ -34,6 +34,8 @@ SLOW = (
 
 UNCOUNTED = (
     *("contract", "golden", "test_docs.py", "test_benchmarks.py", "test_examples.py"),
+    *("cli/test_width.py", "cli/test_tomorrow.py", "comparison/test_level_and_power.py"),
+    *("reproduction/test_committed.py", "runs/test_dpaa_recomputed.py"),
     *("test_import_rule.py", "test_ratchet.py", "test_vocabulary.py"),
 )
 """Tests during which coverage is not counted, as in those of Hypothesis: they repeat at length what others show by an

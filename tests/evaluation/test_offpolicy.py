@@ -5,14 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.offpolicy import off_policy, propensities
-
-
-def suite_of(relevant: list[set[int]], counts: np.ndarray) -> GroundTruth:
-    n = len(relevant)
-    keys = sorted(row * len(counts) + item for row, items in enumerate(relevant) for item in items)
-    return GroundTruth(np.arange(n), n, counts, np.array(keys, dtype=np.int64))
+from tests.debiasing.made import truth_of
 
 
 def test_by_hand() -> None:
@@ -21,7 +15,7 @@ def test_by_hand() -> None:
     propensity, raised = propensities(counts, 0.5, 0.01)
     assert propensity.tolist() == [1.0, 0.5, 0.25, 0.25]
     assert not raised.any()
-    suite = suite_of([{0, 2}, {1}], counts)
+    suite = truth_of([{0, 2}, {1}], counts)
     found = off_policy(suite, np.array([[0, 3], [3, 1]]), (2,))
     # User 0: weights 1 and 4, hit on the first place; user 1: weight 2, hit on the second place.
     assert found.metrics["snips_recall@2"] == pytest.approx((1 / 5 + 1) / 2)
@@ -51,7 +45,7 @@ def test_estimates_are_right_on_average_where_propensities_are_known() -> None:
     for _ in range(30):
         seen = liked & (rng.random(liked.shape) < propensity)
         relevant = [set(np.flatnonzero(row).tolist()) for row in seen]
-        found = off_policy(suite_of(relevant, counts), lists, (60,), power=power, floor=1e-6)
+        found = off_policy(truth_of(relevant, counts), lists, (60,), power=power, floor=1e-6)
         snips.append(found.metrics["snips_recall@60"])
         stratified.append(found.metrics["stratified_recall@60"])
         plain.append(float(np.mean((held & seen).sum(axis=1) / seen.sum(axis=1))))
@@ -65,12 +59,12 @@ def test_estimates_are_right_on_average_where_propensities_are_known() -> None:
 def test_warnings_say_why() -> None:
     counts = np.array([10_000, 1, 0])
     many = [{0} for _ in range(2000)] + [{1} for _ in range(150)]
-    rare = off_policy(suite_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
+    rare = off_policy(truth_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
     assert [warning.partition(":")[0] for warning in rare.warnings] == [
         "a few rare pairs carry the estimates (effective sample size 150 of 2,150 pairs)"
     ]
     half = [{0} for _ in range(300)] + [{2} for _ in range(300)]
-    clipped = off_policy(suite_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)
+    clipped = off_policy(truth_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)
     (warning,) = clipped.warnings
     assert warning.startswith(
         "50% of the pairs have a propensity below the floor of 0.5, 50% an item that never occurs"

@@ -22,7 +22,7 @@ EVERYBODY += " ORDER BY u.user_id, r.rank) TO STDOUT WITH (FORMAT csv)"
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    with running(with_vector=True) as server:
+    with running() as server:
         yield server
 
 

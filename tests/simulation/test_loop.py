@@ -168,8 +168,7 @@ def test_intervals_and_sentences() -> None:
 def test_the_command(tmp_path: Path) -> None:
     page, table = tmp_path / "loop.html", tmp_path / "loop.csv"
     call = ["simulate", WORLD, "--policy", "random", "--policy", "most-popular", "--rounds", "2", "--k", "5"]
-    said = dpaa_ok(*call, "--group-by", "publisher", "--html", page, "--out", table)
-    assert max(map(len, said.out.split("[1] ")[0].splitlines())) <= 80
+    dpaa_ok(*call, "--group-by", "publisher", "--html", page, "--out", table)
     assert pl.read_csv(table).height == 6
     assert "The feedback loop" in page.read_text(encoding="utf-8")
     assert run_dpaa(*call, "--out", table).code == 2
