@@ -16,7 +16,6 @@ from dpaa.errors import InputError
 from dpaa.exporting import export
 from dpaa.exporting._export import TARGETS
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.serving.made import drawn_model
 
 SYSTEMS = [name for name in TARGETS if name != "pgvector"]
@@ -91,3 +90,19 @@ def test_without_a_dial_it_is_the_one_that_the_run_keeps(
     monkeypatch.setattr(sys, "argv", ["query.py", "3", "--k", "5"])
     runpy.run_path(str(tmp_path / "made" / "query.py"), run_name="__main__")
     assert [int(line.split("\t")[1]) for line in capsys.readouterr().out.splitlines()] == expected[3]
+
+
+KAPPAS = (-0.5, 0.0, 0.5)
+
+
+def lists_of(model: Model, k: int, kappa: float) -> dict[Any, list[Any]]:
+    """User → our exact list."""
+    lists: dict[Any, list[Any]] = {user: [] for user in model.user_ids.to_list()}
+    for user, item, *_ in model.recommend(k=k, popularity_dial=kappa).iter_rows():
+        lists[user].append(item)
+    return lists
+
+
+def equal_lists(expected: dict[Any, list[Any]], found: dict[Any, list[Any]]) -> float:
+    """The share of users with the same items in the same order."""
+    return sum(found[user] == listed for user, listed in expected.items()) / len(expected)

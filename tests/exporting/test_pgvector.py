@@ -11,7 +11,7 @@ import pytest
 
 from dpaa.exporting import export
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
+from tests.exporting.test_exports import KAPPAS, equal_lists, lists_of
 from tests.postgres import Postgres, running
 from tests.serving.made import drawn_model
 
