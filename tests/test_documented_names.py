@@ -11,7 +11,6 @@ import pytest
 
 import dpaa
 from dpaa.data.dataset import Dataset
-from dpaa.methods.dpaa import DPAA
 from dpaa.runs.fit import fit_into, make_method
 
 ROOT = Path(__file__).parents[1]
@@ -42,9 +41,6 @@ def test_files_that_are_named_exist(page: str) -> None:
     assert not [one for one in missing if "NAME" not in one and "COMMAND" not in one]
 
 
-# ----------------------------------------------------------------------
-
-
 PAGE = Path(__file__).parents[1] / "docs" / "edges.md"
 
 
@@ -60,7 +56,6 @@ def test_the_examples_run(small_world: Dataset, tmp_path: Path) -> None:
         warnings.simplefilter("ignore")  # implicit has an opinion on BLAS threads
         for block in blocks:
             exec(block, space)  # the page's own text
-    assert isinstance(method, DPAA)
     expected = (method.edge_weights(0).to_user / method.graph.symmetric_weights().to_user).numpy()
     np.testing.assert_allclose(space["edges"]["strength"], expected / expected.mean(), rtol=1e-4)
     assert len(space["items"]) == 10

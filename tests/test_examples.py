@@ -68,9 +68,6 @@ def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path, monke
     ]
 
 
-# ----------------------------------------------------------------------
-
-
 def test_there_are_thirty_and_each_is_short() -> None:
     assert len(chores.CHORES) == 30
     assert set(Counter(chore.part for chore in chores.CHORES)) == set(range(1, 10))

@@ -1,8 +1,6 @@
 """Methods and re-rankers from outside: installed as a plug-in, or named in the call; never because a file says so."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +16,9 @@ from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
 from dpaa.ranking import Reranker
 from dpaa.runs.fit import fit_into, make_method
-from tests.command import Said, dpaa_ok, run_dpaa
+from tests.command import dpaa_ok, run_dpaa
 
 PLUGIN = Path(__file__).parent / "plugin"
-ROOT = Path(__file__).parent.parent
 SIDES = ("noisy-views", "direct-au", "ease", "ease-slots")
 QUICK = ("--set", "epochs=3", "--set", "embedding_size=8", "--set", "layers=2", "--set", "threads=1")
 
@@ -46,32 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def in_a_new_process(*calls: Sequence[object], site: Path | None = None, cwd: Path | None = None) -> list[Said]:
-    """Calls of `dpaa` one after the other in a process of their own, with the package installed or not."""
-    path = os.pathsep.join(map(str, [*([site] if site else []), ROOT / "src", ROOT]))
-    code = (
-        "import json, sys; from tests.command import run_dpaa\n"
-        "print(json.dumps([vars(run_dpaa(*words)) for words in json.loads(sys.argv[1])]))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps([list(map(str, words)) for words in calls])],
-        capture_output=True, text=True, check=True, cwd=cwd, env={**os.environ, "PYTHONPATH": path},
-    )  # fmt: skip
-    said = [Said(**one) for one in json.loads(done.stdout.splitlines()[-1])]
-    assert not [one for one in said if "Traceback" in one.err]
-    return said
-
-
-def answers(*calls: Sequence[object], **how: Any) -> list[str]:
-    """What is printed where all must go well."""
-    said = in_a_new_process(*calls, **how)
-    assert [one.code for one in said] == [0] * len(said), [one.err for one in said]
-    return [one.out for one in said]
-
-
 @pytest.fixture(scope="module")
 def told(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """Runs of the package's methods, and what calls said of them: in one process, since each loads torch."""
+    """Runs of the package's methods, and what calls said of them."""
     place = tmp_path_factory.mktemp("runs")
     small_world.write(place / "data")
     begin = ("train", place / "data", "--method")
@@ -91,7 +65,9 @@ def told(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFact
         "lists": ("recommend", place / "ease-slots", "--k", 10, "--out", place / "slots.parquet"),
         "same lists": ("recommend", place / "ease", "--k", 10, "--rerank", slots, "--out", place / "same.parquet"),
     }
-    return place, dict(zip(calls, answers(*calls.values(), site=site), strict=True))
+    with pytest.MonkeyPatch.context() as installed:
+        installed.syspath_prepend(site)
+        return place, {name: dpaa_ok(*words).out for name, words in calls.items()}
 
 
 @pytest.fixture(scope="module")
@@ -132,18 +108,20 @@ def test_a_broken_plugin_and_one_that_is_not_installed(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[dpaa.methods]\nbroken = nowhere.to_be:Found\n")
     place, run = "dpaa_example.direct_au:DirectAU", tmp_path / "run"
-    with monkeypatch.context() as patch:
-        patch.syspath_prepend(PLUGIN)
-        dpaa_ok("train", runs / "data", "--method", place, *QUICK, "--out", run)
-    broken, known, *refused, said = in_a_new_process(
-        ("methods", "broken"),
-        ("methods", "--json"),
-        ("evaluate", runs / "noisy-views"),
-        ("recommend", runs / "ease-slots"),
-        ("recommend", run),
-        ("--plugin", place, "recommend", run),
-        cwd=PLUGIN,
-        site=tmp_path,
+    monkeypatch.chdir(PLUGIN)  # modules in the current folder count
+    dpaa_ok("train", runs / "data", "--method", place, *QUICK, "--out", run)
+    monkeypatch.setattr(METHODS, "_named", {})  # as in another process
+    monkeypatch.syspath_prepend(tmp_path)
+    broken, known, *refused, said = (
+        run_dpaa(*words)
+        for words in (
+            ("methods", "broken"),
+            ("methods", "--json"),
+            ("evaluate", runs / "noisy-views"),
+            ("recommend", runs / "ease-slots"),
+            ("recommend", run),
+            ("--plugin", place, "recommend", run),
+        )
     )
     sentence = "the plug-in nowhere.to_be:Found cannot be imported"
     assert broken.code == 2
@@ -254,3 +232,75 @@ def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_pat
     with pytest.raises(ZeroDivisionError):
         fit_into(tmp_path / "new" / "run", small_world, make_method(small_world, Raises, {}))
     assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------- a method in a file of the user's own
+
+
+MINE = '''
+import dpaa
+from pydantic import Field
+from torch.nn.functional import softplus
+
+
+class Mine(dpaa.LightGCN):
+    """LightGCN that wants a margin between taken and other items."""
+
+    margin: float = Field(default=0.5, ge=0, description="how far the taken item should be ahead")
+
+    def loss(self, batch, rows):
+        l2 = self.l2_term(batch, rows)
+        ahead = rows.margins(len(batch))
+        missing = self.margin - ahead
+        return softplus(missing).mean() + l2
+'''
+
+
+@pytest.fixture(scope="module")
+def place(small_world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the file and a dataset."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "mine.py").write_text(MINE, encoding="utf-8")
+    small_world.write(folder / "data")
+    return folder
+
+
+def test_from_python(place: Path, small_world: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(place)
+    from mine import Mine  # type: ignore[import-not-found]
+
+    size = {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1}
+    model = Mine(margin=2, **size).fit(small_world)
+    plain = dpaa.fit(small_world, "lightgcn", **size)  # type: ignore[arg-type]
+    assert repr(model.method).startswith("Mine(")
+    assert (model.method.name, model.method.title) == (
+        "mine",
+        "LightGCN that wants a margin between taken and other items",
+    )
+    assert not model.recommend(k=5).equals(plain.recommend(k=5))
+    assert dpaa.evaluate(model, small_world).metrics["recall@20"] > 0
+    compared = dpaa.compare(small_world, {"mine": model, "lightgcn": plain})
+    assert [entry.name for entry in compared.entries] == ["mine", "lightgcn"]
+    model.save(place / "saved")
+    assert dpaa.load(place / "saved", Mine).recommend(k=5).equals(model.recommend(k=5))
+    with pytest.raises(dpaa.InputError, match="method mine has no hyperparameter 'margn'; did you mean margin"):
+        Mine(margn=1)
+    with pytest.raises(dpaa.InputError, match="hyperparameter margin: input should be greater than or equal to 0"):
+        dpaa.fit(small_world, Mine, margin=-1)
+
+
+def test_from_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    dpaa_ok("train", "data", "--method", "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
+    dpaa_ok("train", "data", "--method", "most-popular", "--out", "plain")
+    monkeypatch.setattr(METHODS, "_named", {})  # as in another process
+    assert run_dpaa("evaluate", "run").code == 2
+    plugin = ("--plugin", "mine:Mine")
+    assert json.loads(dpaa_ok(*plugin, "evaluate", "run", "--json").out)["metrics"]["recall@20"] > 0
+    compared = json.loads(dpaa_ok(*plugin, "compare", "run", "plain", "--json").out)
+    assert [entry["name"] for entry in compared["entries"]] == ["run", "plain"]
+    known = json.loads(dpaa_ok(*plugin, "methods", "mine", "--json").out)
+    assert known["mine"]["settings"]["margin"]["default"] == 0.5
+    manifest = json.loads(Path("run/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["method"], manifest["method_origin"]["class"]) == ("mine", "mine:Mine")

@@ -4,13 +4,14 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scripts.release_notes import notes
+
+from tests.command import run_dpaa
 
 yaml = pytest.importorskip("yaml", reason="PyYAML is not installed: pip install 'dpaa[docs]'")
 
@@ -53,7 +54,6 @@ def test_tests_run_on_every_python_and_system_that_is_promised() -> None:
 def test_workflows_call_what_is_there() -> None:
     called = [step["run"] for file in WORKFLOWS for step in steps(file) if "run" in step]
     targets = re.search(r"^\.PHONY: (.+)$", text("Makefile"), re.MULTILINE)
-    assert targets is not None
     made = {target for run in called for target in re.findall(r"\bmake (\S+)", run)}
     assert made == {"test", "docs", "package"}
     assert made <= set(targets[1].split())
@@ -95,25 +95,23 @@ def test_a_release_that_the_changelog_does_not_know_is_refused(version: str, tol
 
 
 @pytest.mark.slow
-def test_the_action_audits_and_fails_with_its_check(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("checks", "code"), [("log_items>3\n\nlog_gini>0.9\n", 0), ("log_items>3\nlog_items<4\n", 1)])
+def test_the_action_audits_and_fails_with_its_check(
+    checks: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell makes the call; the command gets its words, and the step ends with its exit code."""
     action = yaml.safe_load(text("action.yml"))
     *others, audit = action["runs"]["steps"]
     assert not [step["run"] for step in (*others, audit) if "${{" in step.get("run", "")], "inputs are no shell text"
     names = re.findall(r"inputs\.([\w-]+)", yaml.safe_dump(action["runs"]))
     assert set(names) == set(action["inputs"])
-    (tmp_path / "clicks.csv").write_text("user_id,item_id\n" + "".join(f"u{n},i{n % 3}\n" for n in range(30)))
-    dpaa = tmp_path / "dpaa"
-    dpaa.write_text(f'#!/bin/sh\nexec {sys.executable} -m dpaa "$@"\n', encoding="utf-8")
-    dpaa.chmod(0o755)
-    for checks, code in (("log_items>3\n\nlog_gini>0.9\n", 0), ("log_items>3\nlog_items<4\n", 1)):
-        inputs = dict.fromkeys(audit["env"], "") | {"LOG": "clicks.csv", "JSON": "audit.json", "FAIL_IF": checks}
-        done = subprocess.run(
-            ["bash", "-e", "-c", audit["run"]],
-            cwd=tmp_path,
-            env=os.environ | inputs | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        assert len(json.loads((tmp_path / "audit.json").read_text())["checks"]) == 2
+    monkeypatch.chdir(tmp_path)
+    Path("clicks.csv").write_text("user_id,item_id\n" + "".join(f"u{n},i{n % 3}\n" for n in range(30)))
+    Path("dpaa").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {code}\n', encoding="utf-8")
+    Path("dpaa").chmod(0o755)
+    inputs = dict.fromkeys(audit["env"], "") | {"LOG": "clicks.csv", "JSON": "words.txt", "FAIL_IF": checks}
+    environment = os.environ | inputs | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert subprocess.run(["bash", "-e", "-c", audit["run"]], env=environment, check=False).returncode == code
+    said = run_dpaa(*Path("words.txt").read_text().splitlines())
+    assert said.code == code, said.err
+    assert len(json.loads(said.out)["checks"]) == 2

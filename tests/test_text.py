@@ -85,9 +85,6 @@ def test_a_sentence_that_quotes_a_book_keeps_its_beginning_and_its_remedy() -> N
     assert shortened("short") == "short"
 
 
-# ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

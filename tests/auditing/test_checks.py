@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as older_fam
 import dpaa
 from dpaa.auditing import Check, audit
 from dpaa.auditing._audit import LIST_NUMBERS, LOG_NUMBERS
-from tests.auditing.examples import LISTS, LOG, NEW, OLD, log
+from tests.auditing.test_measures import LISTS, LOG, NEW, OLD, log
 
 
 @pytest.mark.parametrize(

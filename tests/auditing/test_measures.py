@@ -1,5 +1,6 @@
 """The numbers of an audit: worked out by hand, against a slow twin, and laws."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,52 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dpaa.auditing import audit
+from dpaa._text import finite
+from dpaa.auditing import Audit, audit
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from tests.auditing.examples import LISTS, LOG, NEW, OLD, comparable, log, logs
+
+LOG = pl.DataFrame(
+    [
+        *[("u1", "A", 1), ("u1", "B", 2), ("u2", "A", 3), ("u3", "A", 4), ("u5", "E", 5)],
+        *[("u4", "A", 6), ("u2", "B", 7), ("u1", "C", 8), ("u4", "B", 9), ("u4", "D", 10)],
+    ],
+    schema=["user_id", "item_id", "timestamp"],
+    orient="row",
+)
+"""A 4, B 3, C, D, E 1; the popular items are A, B and C: 8 of 10 interactions."""
+
+LISTS = pl.DataFrame(
+    [
+        *[("u1", "D", 1), ("u1", "E", 2), ("u5", "A", 1), ("u5", "B", 2)],
+        *[("u3", "B", 1), ("u3", "A", 2), ("u3", "unheard of", 3), ("stranger", "A", 1)],
+    ],
+    schema=["user_id", "item_id", "rank"],
+    orient="row",
+)
+
+
+def comparable(found: Audit) -> Any:
+    """Everything that is printed, but for the name of the source."""
+    return json.loads(json.dumps(finite(found.as_json() | {"source": "", "notes": []})))
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> pl.DataFrame:
+    rows = draw(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 12), st.integers(0, 30)), min_size=1, max_size=80))
+    return pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
+
+
+OLD, NEW = {"a": 6, "b": 2, "c": 1, "d": 1, "e": 2}, {"a": 1, "b": 2, "c": 8, "d": 1, "f": 4}
+
+
+def log(pairs: dict[str, int], first: int = 0) -> pl.DataFrame:
+    """Item → how many users took it."""
+    rows = [(f"u{n}", item, first + n) for item, count in pairs.items() for n in range(count)]
+    return pl.DataFrame(rows, schema=["user_id", "item_id", "timestamp"], orient="row")
+
 
 # The log ##############################################################################################################
 
@@ -59,7 +101,6 @@ def test_duplicates_count_once_unless_they_are_to_be_counted() -> None:
 def test_lists_against_histories_by_hand() -> None:
     found = audit(LOG, LISTS)
     recs = found.recommendations
-    assert recs is not None
     assert (recs.users, recs.recommendations, recs.k) == (3, 6, 3)
     # u1 took A, B, C (8/3) and gets D, E (1); u5 took E (1), gets A, B (3.5); u3 took A (4), gets B, A (3.5).
     # Head A, middle B and C, tail D and E: nothing in common for u1 and u5; u3 has (0, 0, 1) and gets (0, ½, ½).
@@ -96,7 +137,6 @@ def test_candidates_and_newcomers() -> None:
     data = Dataset.from_frame(LOG, test={"user_id": ["new"], "item_id": ["A"]}, candidates=["A", "B", "C", "D", "X"])
     found = audit(data, {"user_id": ["u1", "u1", "new"], "item_id": ["E", "X", "A"], "rank": [1, 2, 1]})
     recs = found.recommendations
-    assert recs is not None
     assert recs.numbers["coverage"] == pytest.approx(2 / 5)  # X and A; E is no candidate
     assert recs.numbers["gini"] == pytest.approx(3 / 5)  # 0, 0, 0, 1, 1
     assert recs.users == 2
@@ -108,7 +148,6 @@ def test_candidates_and_newcomers() -> None:
 def test_lists_that_are_the_histories_change_nothing(log: pl.DataFrame) -> None:
     found = audit(log, log.unique(["user_id", "item_id"]).select("user_id", "item_id"))
     recs = found.recommendations
-    assert recs is not None
     numbers = recs.numbers
     assert numbers["popularity_lift"] == pytest.approx(0)
     assert numbers["amplified_users"] == 0

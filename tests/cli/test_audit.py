@@ -33,7 +33,6 @@ def test_says_in_plain_words_and_tables_what_was_found(walk: Path, lists: Path) 
     for title in ("share by popularity", "users by the share of popular items", "list against history", "winners"):
         assert title in shown
     assert "over time" not in shown, "the demo has no times"
-    assert not any("…" in line for line in lines), "a table that does not fit"
 
 
 def test_json_is_one_object_with_the_same_numbers_as_in_python(walk: Path, lists: Path) -> None:
@@ -73,6 +72,3 @@ def test_the_readmes_gate_fails_where_lists_go_to_the_head(tmp_path: Path) -> No
     )
     assert said.code == 1
     assert "check failed: head_share@1 is 0.944444, which is above 0.8" in said.err
-    refused = run_dpaa("audit", log, "--recs", recs, "--fail-if", "head_share>0.8")
-    assert refused.code == 2
-    assert "did you mean log_head_share or head_share@K" in refused.err

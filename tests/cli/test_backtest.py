@@ -1,7 +1,5 @@
 """`dpaa backtest`: choices at the starts of periods, measured on the periods, on a log whose catalogue drifts."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import datetime, timedelta
@@ -46,7 +44,6 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("--methods", "ease,most-popular", "--rerank", "dial", "--k", 5, "--out", folder / "out")
     said = dpaa_ok("backtest", folder / "log.csv", *words)
     assert "origin 1 of 3: 2024-03-01" in said.err
-    assert all(len(line.rstrip()) <= 80 for line in said.out.splitlines() if line.startswith("  ")), said.out
     return folder
 
 
@@ -136,8 +133,6 @@ def test_later_rows_change_nothing_of_earlier_origins(done: Path, tmp_path: Path
         (lambda log: log, {"every": "365"}, "the frame has 1 periods, from 2024-01-01 to 2024-12-31; a backtest needs"),
         (lambda log: log, {"valid": 1.5}, "the shares of validation (1.5)"),
         (lambda log: log, {"start": datetime(2030, 1, 1)}, "needs one that begins at 2030-01-01"),
-        (lambda log: log, {"methods": ["nearly"]}, "nearly"),
-        (lambda log: log, {"keep_accuracy": 1.5}, "the accuracy to keep is a share"),
         (lambda log: log.with_columns(timestamp=pl.int_range(pl.len())), {}, "from 1970-01-01 to 1970-02-01; a"),
     ],
 )  # fmt: skip
@@ -180,7 +175,6 @@ def test_a_change_has_one_sided_bounds_and_verdicts() -> None:
     for _ in range(400):
         before = rng.random(200)
         row = _backtest._against(one, of(0.9 * before + rng.normal(0, 0.2, 200)), of(before), call)
-        assert row is not None
         low.append(row["change"]["low"])
         verdicts.append(row["verdict"])
     assert 0.91 < np.mean(np.array(low) < -0.1) < 0.98  # the truth is −10%, what is promised
@@ -188,5 +182,4 @@ def test_a_change_has_one_sided_bounds_and_verdicts() -> None:
     assert max(shares["kept, confirmed"], shares["missed, confirmed"]) < 0.09
     assert min(shares["kept"], shares["missed"]) > 0.3
     nothing = _backtest._against(one, of(np.zeros(5)), of(np.zeros(5)), call)
-    assert nothing is not None
     assert nothing["verdict"] is None

@@ -1,7 +1,5 @@
 """`dpaa debias`: what it prints, exits with and leaves, and what other commands do with its folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

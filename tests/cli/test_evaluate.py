@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
-from tests.command import dpaa_ok
+from tests.command import dpaa_ok, run_dpaa
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,73 @@ def test_evaluate(run: Path) -> None:
     assert found["protocol"]["mask_valid"] is True
     assert json.loads((run / "metrics.json").read_text())["protocol"] == found["protocol"]
     assert "user_id" in pl.read_parquet(run / "per_user.parquet").columns
+
+
+# ---------------------------------------------------------------------- the popularity dial
+
+
+def dial_of(run: Path) -> dict[str, Any]:
+    """What a run keeps of its dial."""
+    kept: dict[str, Any] = json.loads((run / "manifest.json").read_text())["dial"]
+    return kept
+
+
+def test_evaluate_shows_the_stored_curve_and_what_it_means(run: Path) -> None:
+    stored = dial_of(run)
+    said = dpaa_ok("evaluate", run)
+    for part in ("Popularity dial on validation, lists of 20", "0 active", f"{stored['suggested']:g} suggested"):
+        assert part in said.out
+    assert stored["in_words"] in said.out
+    found = json.loads(dpaa_ok("evaluate", run, "--json").out)
+    assert found["dial"] == stored
+    assert found["protocol"]["popularity_dial"] == 0.0
+
+
+@pytest.mark.parametrize("other", [("--popularity-dial", "-0.5"), ("--rerank", "xquad,strength=0.5")], ids=str)
+def test_an_evaluation_of_other_lists_leaves_the_metrics_of_the_runs_own(run: Path, other: tuple[str, str]) -> None:
+    dpaa_ok("evaluate", run)
+    before = {file.name: file.read_bytes() for file in run.iterdir()}
+    said = dpaa_ok("evaluate", run, *other, "--json")
+    assert said.err.splitlines()[-1] == (
+        f"note: the metrics were not written into {run}: its own dial, re-ranker, dataset or split is another"
+    )
+    assert json.loads(said.out)["metrics"] != json.loads(before["metrics.json"])["metrics"]
+    assert {file.name: file.read_bytes() for file in run.iterdir()} == before
+    said = dpaa_ok("evaluate", run, "--popularity-dial", "0", "--rerank", "none", "--k", "5")
+    assert f"the metrics are written into {run}" in said.err
+    assert json.loads((run / "metrics.json").read_text())["protocol"]["k"] == [5]
+
+
+def test_a_choice_is_kept_and_every_command_follows_it(run: Path, walk: Path, tmp_path: Path) -> None:
+    said = dpaa_ok("evaluate", run, "--popularity-dial", "niche:60")
+    chosen = dial_of(run)
+    kappa = chosen["kappa"]
+    assert chosen["objective"] == "niche:60"
+    assert chosen["in_words"] in said.out
+    assert kappa == chosen["suggested"] < 0  # niche items need popularity held back
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert metrics["protocol"]["popularity_dial"] == kappa
+    assert json.loads(dpaa_ok("evaluate", run, "--json").out)["protocol"]["popularity_dial"] == kappa
+    said = dpaa_ok("recommend", run, "--out", tmp_path / "recs.parquet")
+    assert f"popularity dial at κ = {kappa:g}" in said.out
+    dpaa_ok("recommend", run, "--popularity-dial", kappa, "--out", tmp_path / "explicit.parquet")
+    assert pl.read_parquet(tmp_path / "recs.parquet").equals(pl.read_parquet(tmp_path / "explicit.parquet"))
+    found = json.loads(dpaa_ok("compare", walk / "run", run, "--json").out)
+    names = [entry["name"] for entry in found["entries"]]
+    assert names == [str(walk / "run"), str(run)], "one entry with two seeds they are not"
+    assert found["entries"][1]["metrics"]["arp@20"] == pytest.approx(metrics["metrics"]["arp@20"])
+    assert f"{run}: popularity dial at κ = {kappa:g}, as the run keeps it" in found["notes"]
+    dpaa_ok("report", run, "--out", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f"{kappa:g} (applied)" in page
+    assert "--popularity-dial niche:60" in page
+
+
+@pytest.mark.parametrize("curve", [None, {"kappa": 3}])
+def test_a_missing_or_damaged_curve_is_drawn_again(run: Path, curve: object) -> None:
+    manifest = json.loads((run / "manifest.json").read_text()) | {"dial": curve}
+    (run / "manifest.json").write_text(json.dumps({key: value for key, value in manifest.items() if value is not None}))
+    assert run_dpaa("evaluate", run).code == (2 if curve else 0)
+    dpaa_ok("recommend", run, "--popularity-dial", 1, "--users", "u0001")  # the curve is not needed for a number
+    dpaa_ok("evaluate", run, "--popularity-dial", "ndcg")
+    assert "Popularity dial on validation" in dpaa_ok("evaluate", run).out

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 import typer
 
-import dpaa
 from dpaa.cli import app, data_app
 from dpaa.methods import METHODS
 from tests.command import dpaa_ok, run_dpaa
@@ -82,17 +81,9 @@ def test_no_help_is_cut_at_80_columns() -> None:
                 assert all(f" {word} " in page for word in shown if word), (name, shown)
 
 
-def test_every_help_has_an_example() -> None:
-    for name in NAMES:
-        shown = dpaa_ok(*name.split(), "-h").out
-        assert f"dpaa {name}" in shown.partition("Example")[2], name
-
-
 def test_the_page_of_helps_has_every_command() -> None:
     pages = pytest.importorskip("scripts.help_pages", reason="scripts are not part of this copy")
     assert sorted(["", "data", *NAMES]) == sorted(pages.COMMANDS)
-    page = pages.page()
-    assert all(f"## `{' '.join(['dpaa', *name.split()])}`" in page for name in pages.COMMANDS)
 
 
 def test_methods() -> None:
@@ -105,30 +96,11 @@ def test_methods() -> None:
     assert one["most-popular"]["settings"]["seed"]["default"] == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        ("methods --epochs 3", "no such option: --epochs; see dpaa methods --help"),
-        ("data dem", "no such command 'dem'; did you mean 'demo'? see dpaa data --help"),
-    ],
-)
-def test_a_wrong_call_is_one_sentence(words: str, sentence: str) -> None:
-    said = run_dpaa(*words.split())
-    assert (said.code, said.out, said.err) == (2, "", f"error: {sentence}\n")
-
-
 @pytest.mark.parametrize("value", ["0", "[bold]"])
 def test_a_wrong_value_is_named(value: str) -> None:
     said = run_dpaa("recommend", "run", "--k", value)
     assert said.err.startswith("error: invalid value for '--k': it should be")
     assert f", got {value!r}; see dpaa recommend --help" in said.err
-
-
-# ----------------------------------------------------------------------
-
-
-def test_version() -> None:
-    assert dpaa_ok("--version").out == f"dpaa {dpaa.__version__}\n"
 
 
 @pytest.mark.parametrize("command", [[], ["data"]])

@@ -68,8 +68,7 @@ def test_a_finished_run_is_trained_for_longer(run: Path, walk: Path) -> None:
     assert len((run / "history.jsonl").read_text().splitlines()) == 4
 
 
-def test_a_reader_that_leaves_early_sees_no_traceback() -> None:
-    words = f"{sys.executable} -c 'from dpaa.cli import main; main()' methods | head -1"
+def test_a_reader_that_leaves_early_sees_no_traceback(walk: Path) -> None:
+    words = f"{sys.executable} -m dpaa data describe {walk / 'data'} | true"
     said = subprocess.run(["/bin/sh", "-c", words], capture_output=True, text=True, timeout=60, check=True)
     assert said.stderr == ""
-    assert said.stdout.count("\n") == 1

@@ -151,7 +151,7 @@ def test_every_page_of_help_is_complete(tmp_path: Path) -> None:
         text = "\n".join(lines)
         assert max(len(line.rstrip()) for line in lines) <= WIDTH, words
         assert not re.search(r"<\w+( range)?>|\[x[<>]", text), words
-        assert "Example" in text, words
+        assert f"dpaa {words.removesuffix('--help')}".strip() in text.partition("Example")[2], words
         for line in lines:
             assert not re.search(r"\w…\s*│?$", line.rstrip()), (words, line)
     first = dpaa_ok("--help").out.partition("Start here")[2].partition("╰")[0]

@@ -12,7 +12,7 @@ from dpaa.comparison import Comparison, TrainingBudget, compare_entries
 from dpaa.comparison._compare import per_user_values, shared_items
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from tests.comparison.tools import QUICK, entry, good_lists
+from tests.comparison.conftest import QUICK, entry, good_lists
 
 
 def test_verdicts(found: Comparison) -> None:
@@ -90,13 +90,10 @@ def test_lists_that_are_missing_or_hold_strangers(evaluator: Evaluator) -> None:
     # arp is a mean over lists that are there: held against the baseline's for the same users.
     before = per_user_values(pair[0].evaluations[0], "arp@10")
     after = per_user_values(pair[1].evaluations[0], "arp@10")
-    assert before is not None
-    assert after is not None
     both = ~np.isnan(after)
     assert arp.baseline == pytest.approx(before[both].mean())
     assert arp.baseline != pytest.approx(before.mean(), rel=1e-6)
     assert arp.delta == pytest.approx((after - before)[both].mean())
-    assert arp.interval is not None
     assert arp.interval[0] <= arp.delta <= arp.interval[1]
 
 

@@ -38,7 +38,6 @@ def test_indices_follow_the_ids(small: Dataset) -> None:
     assert small.user_ids.to_list() == ["a", "b", "c"]
     assert small.item_ids.to_list() == [1, 2, 3, 7, 9]
     assert (small.train.user.tolist(), small.train.item.tolist()) == ([0, 0, 1], [0, 1, 2])
-    assert small.candidates is not None
     assert small.candidates.tolist() == [0, 1, 2, 3]
     assert small.frame("train").rows() == [("a", 1, 1.0), ("a", 2, 2.0), ("b", 3, 5.0)]
 
@@ -95,11 +94,9 @@ def test_fingerprint_sees_every_part() -> None:
 def test_counts_survive(tmp_path: Path) -> None:
     log = pl.DataFrame({"user": [1, 1, 2, 1], "item": [5, 5, 5, 5]})
     dataset = Dataset.from_frame(log, keep_duplicates=True)
-    assert dataset.train.count is not None
     assert dataset.train.count.tolist() == [3, 1]
     dataset.write(tmp_path / "data")
     again = read_dataset(tmp_path / "data")
-    assert again.train.count is not None
     assert again.train.count.tolist() == [3, 1]
     assert pl.read_parquet(tmp_path / "data" / "train.parquet").columns == ["user_id", "item_id", "count"]
     once = Dataset.from_frame(log)
@@ -137,7 +134,6 @@ def test_from_pandas() -> None:
 def test_candidates_may_be_plain_ids(candidates: object) -> None:
     frame = pl.DataFrame({"user_id": [1, 2, 2], "item_id": [10, 20, 30]})
     allowed = Dataset.from_frame(frame, candidates=candidates).candidates
-    assert allowed is not None
     assert allowed.tolist() == [0, 2]
 
 

@@ -83,9 +83,6 @@ def test_dense_and_sparse_integer_ids_are_found_alike(known: set[int], wanted: l
         assert encode(values, ids).tolist() == expected
 
 
-# ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n", [0, 1, 5, 16, 1_000_003])
 @pytest.mark.parametrize("of", [1, 3, 16])
 def test_shards_are_all_rows_once_and_alike_in_size(n: int, of: int) -> None:

@@ -103,10 +103,7 @@ def test_no_header_line(tmp_path: Path) -> None:
     assert log.frame["timestamp"].dtype == pl.Int64
     bad = write(tmp_path / "bad.dat", "1::1193::5::9\n1::661::x::9\n\n2::1193::4\n")
     invalid = read_log(open_table(bad, form=form), reading=DROP).invalid
-    assert invalid is not None
     assert invalid.select("row", "content").rows() == [(2, "1::661::x::9"), (4, "2::1193::4")]
-    with pytest.raises(InputError, match="if the file has no header line, name all with --columns user_id,"):
-        read_log(open_table(file))
 
 
 def test_encodings(tmp_path: Path) -> None:
@@ -119,7 +116,6 @@ def test_encodings(tmp_path: Path) -> None:
     wide = write(tmp_path / "b.csv", "user,item\n1,2\n3\n".encode("utf-16"))
     log = read_log(open_table(wide, form=TextForm(encoding="utf-16")), reading=DROP)
     assert log.frame.rows() == [(1, 2)]
-    assert log.invalid is not None
     assert log.invalid.select("row", "content").rows() == [(3, "3")]
 
 
@@ -138,11 +134,8 @@ def test_json_lines(tmp_path: Path) -> None:
         read(tmp_path, text, "a.jsonl")
     log = read(tmp_path, text, "a.jsonl", reading=DROP)
     assert log.frame.rows() == [(1, 2), (4, 5)]
-    assert log.invalid is not None
     rows = [(3, '{"user": 1, "item"'), (4, "[1]"), (5, '{"user": 3}')]
     assert log.invalid.select("row", "content").rows() == rows
-    with pytest.raises(InputError, match="has no JSON object in its first 1,000 lines"):
-        read(tmp_path, "1\n2\n", "b.jsonl")
 
 
 # ---------------------------------------------------------------------- several files
@@ -161,7 +154,6 @@ def test_several_files_folders_and_patterns(tmp_path: Path, monkeypatch: pytest.
     assert name_of("logs/*/*.csv*") == name_of("logs/") == "logs"
     for sources, sentence in (
         ([one, write(tmp_path / "c.jsonl", '{"user": 4, "item": 14}\n')], "files of one format"),
-        ("s3://bucket/clicks.csv", "is a URL; copy the file here first"),
         ([], "files of one format"),
     ):
         with pytest.raises(InputError, match=sentence):
@@ -282,9 +274,6 @@ def test_positives_by_any_column(tmp_path: Path) -> None:
     assert kept.frame.rows() == [(1, 3, 1.0), (2, 3, 4.0)]
     assert kept.notes == (f"{tmp_path / 'a.csv'}: 1 of 3 rows are not positive (watch > 2)",)
     assert read(tmp_path, text, positive=PositiveRule.parse("rating>=4")).frame.height == 2  # by its role
-    for rule in ("rating", "rating=>3", "rating>three", ""):
-        with pytest.raises(InputError, match="is not COLUMN OP NUMBER"):
-            PositiveRule.parse(rule)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.one_of(st.none(), st.integers(0, 5))), min_size=1))
@@ -368,7 +357,6 @@ def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
     log = read(tmp_path, MESSY, reading=Reading(drop_invalid=True, times_needed=True))
     assert log.frame.select("user_id", "item_id", "rating").rows() == [(1, 10, 5.0), (3, 15, 4.0)]
     assert log.notes[0].startswith(f"{tmp_path / 'a.csv'}: 7 of 9 rows are left out, 7 invalid rows: nothing in")
-    assert log.invalid is not None
     assert log.invalid.columns == ["source", "row", "fault", "content"]
     assert log.invalid.select("row", "content").rows() == [
         (3, "1,11,good,2024-01-02"),
@@ -401,7 +389,6 @@ def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
 def test_torn_lines(tmp_path: Path, name: str, text: str | bytes, kept: list[object], kinds: list[str]) -> None:
     log = read(tmp_path, text, name, reading=DROP)
     assert log.frame["item_id"].to_list() == kept
-    assert log.invalid is not None
     assert log.invalid["fault"].to_list() == kinds
 
 
@@ -413,7 +400,6 @@ def test_faults_name_the_file_they_are_in(tmp_path: Path) -> None:
     assert f"nothing in column 'item' (1 row, first line 2 of {one})" in str(refused.value)
     log = read_log(open_log([one, two]), reading=DROP)
     assert log.frame.rows() == [(1, 2)]
-    assert log.invalid is not None
     assert log.invalid.select("source", "row").rows() == [(str(one), 2), (str(two), 3), (str(two), 4)]
 
 
@@ -424,7 +410,6 @@ def test_faults_of_a_rule_and_of_a_frame() -> None:
         read_log(table, names, rule)
     log = read_log(table, names, rule, DROP)
     assert log.frame.rows() == [("a", 1)]
-    assert log.invalid is not None
     assert [json.loads(content)["item"] for content in log.invalid["content"]] == [2, 3, 4]
     frame = pl.DataFrame({"user_id": ["a", "a", None, "b"], "item_id": [1, 2, 3, 4]})
     for split in (None, "random"):

@@ -1,7 +1,5 @@
 """Choosers and ground truths from plain numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

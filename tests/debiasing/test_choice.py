@@ -1,7 +1,5 @@
 """The frontier and the choice: by hand, by law, against a slow twin, and how often a promise holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -120,7 +118,6 @@ def test_what_a_few_users_cannot_confirm_is_a_guess_with_its_risk() -> None:
     choice = chooser([base, other], [0.1, 0.2]).within(0.99)
     assert choice.index == 0
     assert choice.why == "60 users, in five folds, confirm no point that does more for the goal at 95%"
-    assert choice.guess is not None
     assert choice.guess.index == 1
     assert 0.05 < choice.guess.risk <= 1.0
     assert choice.guess.users > 60

@@ -1,7 +1,5 @@
 """From a dataset to a run, in one call."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
@@ -67,18 +64,6 @@ def test_what_is_written(made: tuple[Path, Debiased]) -> None:
     assert table["name"].to_list() == [point["name"] for point in content["points"]]
     assert len(set(table["name"])) == len(table)
     assert load(folder).manifest["debias"]["chosen"]["name"] == content["chosen"]["name"]
-
-
-def test_a_second_call_trains_nothing(
-    made: tuple[Path, Debiased], data: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, first = made
-    before = (folder / "frontier.json").read_bytes()
-    for name in ("ease", "item-knn"):
-        monkeypatch.setattr(dpaa.METHODS[name], "learn", lambda *_: pytest.fail("trained again"))
-    again = debias(folder, data, targets="aplt>=0.4", **QUICK)
-    assert again.point.candidate == first.point.candidate
-    assert (folder / "frontier.json").read_bytes() == before
 
 
 def test_the_test_split_is_not_opened(data: Dataset, tmp_path: Path, made: tuple[Path, Debiased]) -> None:

@@ -1,7 +1,5 @@
 """The models of a frontier: trained, resumed, taken as they are."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A method whose scores are given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

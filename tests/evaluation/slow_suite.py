@@ -1,7 +1,5 @@
 """The suite again, with sets, loops and fractions: slow, readable, and sharing no code with the package."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

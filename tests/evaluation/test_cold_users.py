@@ -1,7 +1,5 @@
 """Users without training pairs get the most popular items, marked, and are counted apart."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """The curve of the popularity dial on validation, and what is chosen from it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from dataclasses import replace

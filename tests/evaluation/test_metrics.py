@@ -1,7 +1,5 @@
 """Accuracy: cases worked by hand, laws, and scikit-learn's NDCG."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable
@@ -99,7 +97,6 @@ def test_a_metric_is_one_entry(toy: Metric) -> None:
     rows = compare_entries(evaluator, entries, metrics=["first_count"], resamples=200).deltas
     assert [(row.metric, row.verdict) for row in rows] == [("first_count@5", "better")]
     words = explain("first_count@5/niche-tastes")
-    assert words is not None
     assert words.words == "how popular the first item is; for users who like niche items"
     assert best_of("first_count@5", {"a": 3.0, "b": 2.0}) == {"b"}
     shown = StringIO()

@@ -1,20 +1,18 @@
 """Off-policy estimates: by hand, in the limit, and on data whose propensities are known."""
 
-from __future__ import annotations
-
 import math
+from dataclasses import replace
+from math import log
 
 import numpy as np
+import polars as pl
 import pytest
 
-from dpaa.evaluation.context import GroundTruth
-from dpaa.evaluation.offpolicy import off_policy, propensities
-
-
-def suite_of(relevant: list[set[int]], counts: np.ndarray) -> GroundTruth:
-    n = len(relevant)
-    keys = sorted(row * len(counts) + item for row, items in enumerate(relevant) for item in items)
-    return GroundTruth(np.arange(n), n, counts, np.array(keys, dtype=np.int64))
+from dpaa.data.dataset import Dataset
+from dpaa.data.prepare import VALIDATION_EXPOSURE
+from dpaa.data.sources.world import simulate
+from dpaa.evaluation.offpolicy import ValidationExposure, off_policy, propensities, validation_exposure
+from tests.debiasing.made import truth_of
 
 
 def test_by_hand() -> None:
@@ -23,7 +21,7 @@ def test_by_hand() -> None:
     propensity, raised = propensities(counts, 0.5, 0.01)
     assert propensity.tolist() == [1.0, 0.5, 0.25, 0.25]
     assert not raised.any()
-    suite = suite_of([{0, 2}, {1}], counts)
+    suite = truth_of([{0, 2}, {1}], counts)
     found = off_policy(suite, np.array([[0, 3], [3, 1]]), (2,))
     # User 0: weights 1 and 4, hit on the first place; user 1: weight 2, hit on the second place.
     assert found.metrics["snips_recall@2"] == pytest.approx((1 / 5 + 1) / 2)
@@ -53,7 +51,7 @@ def test_estimates_are_right_on_average_where_propensities_are_known() -> None:
     for _ in range(30):
         seen = liked & (rng.random(liked.shape) < propensity)
         relevant = [set(np.flatnonzero(row).tolist()) for row in seen]
-        found = off_policy(suite_of(relevant, counts), lists, (60,), power=power, floor=1e-6)
+        found = off_policy(truth_of(relevant, counts), lists, (60,), power=power, floor=1e-6)
         snips.append(found.metrics["snips_recall@60"])
         stratified.append(found.metrics["stratified_recall@60"])
         plain.append(float(np.mean((held & seen).sum(axis=1) / seen.sum(axis=1))))
@@ -67,13 +65,76 @@ def test_estimates_are_right_on_average_where_propensities_are_known() -> None:
 def test_warnings_say_why() -> None:
     counts = np.array([10_000, 1, 0])
     many = [{0} for _ in range(2000)] + [{1} for _ in range(150)]
-    rare = off_policy(suite_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
+    rare = off_policy(truth_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
     assert [warning.partition(":")[0] for warning in rare.warnings] == [
         "a few rare pairs carry the estimates (effective sample size 150 of 2,150 pairs)"
     ]
     half = [{0} for _ in range(300)] + [{2} for _ in range(300)]
-    clipped = off_policy(suite_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)
+    clipped = off_policy(truth_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)
     (warning,) = clipped.warnings
     assert warning.startswith(
         "50% of the pairs have a propensity below the floor of 0.5, 50% an item that never occurs"
     )
+
+
+# ---------------------------------------------------------------------- whose exposure validation has
+
+
+TRAIN = [(1, "a"), (2, "a"), (3, "a"), (4, "b")]
+"""Counts a 3, b 1, c 0."""
+
+
+def made(train: list[tuple[int, str]], valid: list[tuple[int, str]], candidates: list[str] | None = None) -> Dataset:
+    def frame(pairs: list[tuple[int, str]]) -> pl.DataFrame:
+        return pl.DataFrame(pairs, schema={"user_id": pl.Int64, "item_id": pl.String}, orient="row")
+
+    return Dataset.from_frame(
+        frame(train),
+        valid=frame(valid) if valid else None,
+        test=frame([(1, "c")]),
+        candidates=None if candidates is None else pl.DataFrame({"item_id": candidates}),
+        name="made",
+    )
+
+
+@pytest.fixture
+def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few pairs there are: for numbers that can be worked out by hand."""
+    monkeypatch.setattr("dpaa.evaluation.offpolicy.ENOUGH", 0.0)
+
+
+@pytest.mark.usefixtures("few_are_enough")
+def test_tilt_by_hand() -> None:
+    even = (log(4) + log(2) + log(1)) / 3
+    span = 3 * log(3) / 4 - even  # training pairs without themselves: counts 2, 2, 2, 0
+    assert span > 0
+    found = validation_exposure(made(TRAIN, [(5, "a"), (6, "b"), (6, "c")]))
+    assert found.tilt == pytest.approx(0.0, abs=1e-12)  # each item once: as if drawn evenly
+    found = validation_exposure(made(TRAIN, [(5, "a"), (6, "b")]))
+    assert found.tilt == pytest.approx(((log(4) + log(2)) / 2 - even) / span)
+
+
+def test_a_part_of_the_log_leans_as_the_log_does_and_random_exposure_less() -> None:
+    world = simulate(users=600, items=300, seed=2)
+    found = validation_exposure(world)
+    assert (found.known, found.biased) == (True, False)
+    assert found.tilt < 0.8
+    unsaid = validation_exposure(replace(world, about={}))
+    assert unsaid == ValidationExposure(biased=False, known=False, tilt=found.tilt)
+    log_pairs = pl.DataFrame({"user_id": world.train.user, "item_id": world.train.item})
+    held = pl.Series(np.random.default_rng(0).random(len(log_pairs)) < 0.1)
+    part = Dataset.from_frame(log_pairs.filter(~held), valid=log_pairs.filter(held), name="part")
+    seen = validation_exposure(part)
+    assert (seen.known, seen.biased) == (False, True)
+    assert seen.tilt == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(("said", "biased"), [("biased", True), ("unbiased", False)])
+def test_what_the_source_says_counts(said: str, biased: bool) -> None:
+    data = replace(made(TRAIN, [(5, "a")]), about={VALIDATION_EXPOSURE: said})
+    found = validation_exposure(data)
+    assert (found.known, found.biased) == (True, biased)
+    assert ("favours popularity" in found.in_words()) == biased
+    assert found.as_json()["in_words"] == found.in_words()
+    for nonsense in ("maybe", 3, None, ["biased"]):
+        assert not validation_exposure(replace(data, about={VALIDATION_EXPOSURE: nonsense})).known

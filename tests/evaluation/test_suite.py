@@ -1,7 +1,5 @@
 """The whole suite against loops and sets; arrays, files and the evaluator agree."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,12 +1,10 @@
 """Every export, asked the way its own folder shows, against `Model.recommend` at several κ."""
 
-import importlib.util
 import json
-import subprocess
+import runpy
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from dpaa.errors import InputError
 from dpaa.exporting import export
 from dpaa.exporting._export import TARGETS
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
 from tests.serving.made import drawn_model
 
 SYSTEMS = [name for name in TARGETS if name != "pgvector"]
@@ -33,12 +30,7 @@ def model(request: pytest.FixtureRequest) -> Model:
 
 def opened(folder: Path) -> Any:
     """The `Recommender` of the folder's own query.py."""
-    spec = importlib.util.spec_from_file_location("query", folder / "query.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Recommender(folder)
+    return runpy.run_path(str(folder / "query.py"))["Recommender"](folder)
 
 
 def exported(model: Model, folder: Path, to: str) -> dict[str, Any]:
@@ -87,12 +79,30 @@ def test_some_users_alone_and_titles_go_along(tmp_path: Path) -> None:
     assert items["title"].to_list() == [f"Film {int(item[1:])}" for item in items["item_id"]]
 
 
-def test_without_a_dial_it_is_the_one_that_the_run_keeps(tmp_path: Path) -> None:
+def test_without_a_dial_it_is_the_one_that_the_run_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = drawn_model(n_users=9, n_items=60, size=4, text=False)
     turned = replace(model, manifest=model.manifest | {"dial": model.manifest["dial"] | {"kappa": -1.5}})
     export(turned, tmp_path / "made", "npz")
     expected = lists_of(turned, 5, -1.5)
     assert expected != lists_of(turned, 5, 0.0)
-    call = [sys.executable, "query.py", "3", "--k", "5"]
-    printed = subprocess.run(call, cwd=tmp_path / "made", capture_output=True, text=True, check=True).stdout
-    assert [int(line.split("\t")[1]) for line in printed.splitlines()] == expected[3]
+    monkeypatch.setattr(sys, "argv", ["query.py", "3", "--k", "5"])
+    runpy.run_path(str(tmp_path / "made" / "query.py"), run_name="__main__")
+    assert [int(line.split("\t")[1]) for line in capsys.readouterr().out.splitlines()] == expected[3]
+
+
+KAPPAS = (-0.5, 0.0, 0.5)
+
+
+def lists_of(model: Model, k: int, kappa: float) -> dict[Any, list[Any]]:
+    """User → our exact list."""
+    lists: dict[Any, list[Any]] = {user: [] for user in model.user_ids.to_list()}
+    for user, item, *_ in model.recommend(k=k, popularity_dial=kappa).iter_rows():
+        lists[user].append(item)
+    return lists
+
+
+def equal_lists(expected: dict[Any, list[Any]], found: dict[Any, list[Any]]) -> float:
+    """The share of users with the same items in the same order."""
+    return sum(found[user] == listed for user, listed in expected.items()) / len(expected)

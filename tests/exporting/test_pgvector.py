@@ -11,7 +11,7 @@ import pytest
 
 from dpaa.exporting import export
 from dpaa.runs.model import Model
-from tests.exporting.agreement import KAPPAS, equal_lists, lists_of
+from tests.exporting.test_exports import KAPPAS, equal_lists, lists_of
 from tests.postgres import Postgres, running
 from tests.serving.made import drawn_model
 
@@ -22,7 +22,7 @@ EVERYBODY += " ORDER BY u.user_id, r.rank) TO STDOUT WITH (FORMAT csv)"
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[Postgres]:
-    with running(with_vector=True) as server:
+    with running() as server:
         yield server
 
 

@@ -47,9 +47,6 @@ def test_a_graph_that_32_bits_do_not_number_is_refused() -> None:
         BipartiteGraph.from_pairs(Pairs.of([0], [0]), 2**31 - 1, 1)
 
 
-# ----------------------------------------------------------------------
-
-
 def test_cosines_by_hand() -> None:
     graph = BipartiteGraph.from_pairs(Pairs.of([0, 0, 1, 1], [0, 1, 0, 2]), 2, 3)
     vectors = torch.tensor([[1.0, 0], [1, 1], [2, 0], [0, 3], [0, 0]])
@@ -67,9 +64,6 @@ def test_cosines_lie_in_their_range_and_know_no_length(seed: int, columns: int, 
     torch.testing.assert_close(found, torch.cosine_similarity(*pairs), rtol=1e-4, atol=1e-5)
     scaled = edge_cosines(graph, TiledTable.from_dense(vectors * scale, 16))
     torch.testing.assert_close(scaled, found, rtol=1e-4, atol=1e-5)
-
-
-# ----------------------------------------------------------------------
 
 
 @given(seed=st.integers(0, 100))

@@ -132,9 +132,6 @@ def flat(rows: tuple[Tensor, list[Tensor]]) -> list[Tensor]:
     return [rows[0], *rows[1]]
 
 
-# ----------------------------------------------------------------------
-
-
 def some_nodes(seed: int) -> tuple[BipartiteGraph, Selection, torch.Tensor]:
     rng = np.random.default_rng(seed)
     graph = BipartiteGraph.from_pairs(random_pairs(rng, 9, 7, 0.4), 9, 7)
@@ -165,9 +162,6 @@ def test_rows_are_those_of_the_whole_product_whether_cut_or_not(kernel: str, see
     torch.testing.assert_close(found, whole[selection.nodes])
 
 
-# ----------------------------------------------------------------------
-
-
 def random_rows(n: int, columns: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(n, columns, generator=torch.Generator().manual_seed(seed))
 
@@ -184,7 +178,6 @@ def test_sums_and_whole_rows_over_processes(size: int, count: int) -> None:
         total = columns.sum(unit_sums(own.detach()))
         whole = columns.whole(own)
         (whole * weight).sum().backward()  # type: ignore[no-untyped-call]
-        assert own.grad is not None
         collected = columns.to_leader(own.detach())
         seen.append(
             torch.equal(total, alone)

@@ -46,7 +46,6 @@ class DenseDPAA:
         return np.array(found)
 
     def pretrained_weight(self, layer: int) -> np.ndarray:
-        assert self.pretrained is not None
         by_readout = self.chosen.interaction_strength_from == "readout"
         vectors = self.pretrained.readout if by_readout else self.pretrained.vectors(layer)
         return self.inverse_weight(vectors.double().numpy())

@@ -5,17 +5,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.nn.functional import normalize
 
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods._shared import capped_inverse, distance_correlation, propensity, squared_correlation
 from dpaa.methods.base import attach
 from dpaa.methods.cause import CausE
-from dpaa.methods.contrast import batch_softmax
 from dpaa.methods.cvib import CVIB
-from dpaa.methods.invcf import SHUFFLE, InvCF
-from dpaa.methods.ips import IPS
+from dpaa.methods.invcf import InvCF
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.navip import NAVIP
 from dpaa.methods.reg import Reg
@@ -50,20 +47,6 @@ SPEC = {"embedding_size": 2, "l2": 0}
 def test_capped_inverse_by_hand(quantile: float, expected: list[float]) -> None:
     """Counts 9, 4 and 0 become 10, 5 and 1, their inverses 1, 2 and 10; three quarters lie at 6."""
     assert capped_inverse(torch.tensor([9.0, 4.0, 0.0]), quantile).tolist() == pytest.approx(expected)
-
-
-def test_ips_equals_the_formula(toy_graph: BipartiteGraph) -> None:
-    torch.testing.assert_close(started(IPS, toy_graph).item_weight, torch.tensor([2 / 3, 1.0, 1.0]))
-    graph = some_graph()
-    method = started(IPS, graph, embedding_size=8, layers=2, l2=0.01)
-    batch, final, n = next(method.batches(1)), readout_of(method), graph.n_users
-    count = graph.item_degree.double().numpy() + 1
-    inverse = count.max() / count
-    weight = np.minimum(inverse, np.median(inverse)) / np.median(inverse)
-    u, i, j = batch.users.numpy(), batch.positive.numpy(), batch.negative.numpy()
-    margin = np.sum(final[u] * (final[n + i] - final[n + j]), axis=1)
-    expected = np.mean(weight[i] * np.logaddexp(0, -margin)) + l2_of(method, batch)
-    assert loss_of(method, batch) == pytest.approx(expected, abs=1e-6)
 
 
 def test_propensities_by_hand() -> None:
@@ -155,36 +138,23 @@ def test_ssm_equals_the_formula(negatives: str, log_q: bool) -> None:
     assert loss_of(method, batch) == pytest.approx(total / len(batch), abs=2e-5)
 
 
-def test_invcf_equals_the_formula() -> None:
+def test_invcf_holds_taste_and_popularity_apart_by_distance_correlation() -> None:
+    """A golden array has the other terms."""
     graph, n = some_graph(), some_graph().n_users
-    size = {"embedding_size": 8, "layers": 2, "l2": 0.01}
-    weights = {"popularity_weight": 0.3, "mixed_weight": 0.5, "discrepancy_weight": 0.7}
-    plain, method = started(InvCF, graph, **size, **dict.fromkeys(weights, 0)), started(InvCF, graph, **size, **weights)
-    batch = next(method.batches(1))
-    final = torch.from_numpy(readout_of(method)).float()
-    user, item = final[batch.users], final[batch.positive + n]
-    levels = [sorted(set(degree.tolist())) for degree in (graph.user_degree, graph.item_degree)]
-    of_user = [levels[0].index(d) for d in graph.user_degree.tolist()]
-    of_item = [levels[1].index(d) for d in graph.item_degree.tolist()]
-    popularity = np.concatenate(
-        [method.user_popularity.detach().numpy()[of_user], method.item_popularity.detach().numpy()[of_item]]
-    )
+    size = {"embedding_size": 8, "layers": 2, "l2": 0.01, "popularity_weight": 0.3, "mixed_weight": 0.5}
+    plain, method = (started(InvCF, graph, **size, discrepancy_weight=weight) for weight in (0, 0.7))
+    batch, final = next(method.batches(1)), torch.from_numpy(readout_of(method)).float()
+    popularity = []
+    for table, degree in ((method.user_popularity, graph.user_degree), (method.item_popularity, graph.item_degree)):
+        levels = sorted(set(degree.tolist()))
+        popularity.append(table.detach().numpy()[[levels.index(one) for one in degree.tolist()]])
     edges = graph.edge_user.numpy(), graph.edge_item.numpy()
     weight = reference.symmetric_weights(n, graph.n_items, *edges)
     matrix = reference.adjacency(n, graph.n_items, *edges, weight, weight)
-    spread = torch.from_numpy(reference.readout([matrix] * 2, popularity.astype(float))).float()
-    by_user, by_item = spread[batch.users], spread[batch.positive + n]
-    order = torch.randperm(len(batch), generator=method.generator(SHUFFLE, 1, 0))
-
-    def softmax(one: torch.Tensor, two: torch.Tensor) -> float:
-        return batch_softmax(normalize(one), normalize(two), 0.15).item()
-
-    expected = loss_of(plain, batch) + 0.3 * softmax(by_user, by_item)
-    for u, i in ((by_user, by_item), (by_user[order], by_item[order])):
-        expected += 0.5 * softmax(torch.cat([user, u], dim=1), torch.cat([item, i], dim=1))
-    for nodes, z, p in ((batch.users, user, by_user), (batch.positive, item, by_item)):
-        first = [nodes.tolist().index(one) for one in sorted(set(nodes.tolist()))]
-        expected += 0.7 * distance_correlation(z[first], p[first]).item()
+    spread = torch.from_numpy(reference.readout([matrix] * 2, np.concatenate(popularity).astype(float))).float()
+    expected = loss_of(plain, batch)
+    for nodes in (batch.users.unique(), batch.positive.unique() + n):
+        expected += 0.7 * distance_correlation(final[nodes], spread[nodes]).item()
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
 
 

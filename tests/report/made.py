@@ -1,7 +1,5 @@
 """Runs small enough to work out by hand: four users, five items, and lists and metrics as they are given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +38,6 @@ def add_run(
     exposure: Sequence[int] | None = None,
 ) -> Run:
     """A run of the family; `exposure` counts the lists that hold items a to e; without metrics it is unmeasured."""
-    assert isinstance(family.source, Dataset)
     model = fit(family.source, method, **QUICK.get(method, {}))
     content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"}, "groups": {}}
     measured = None if metrics is None else Measured.model_validate(content)

@@ -1,7 +1,5 @@
 """A page as a machine reads it: tags, attributes and text, without a browser."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 

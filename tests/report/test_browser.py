@@ -1,7 +1,5 @@
 """The page of `dpaa demo` in headless Chromium, as a reader opens it: from the disk, without network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -13,8 +11,7 @@ pytest.importorskip("playwright", reason="Playwright is not installed: pip insta
 
 from playwright.sync_api import Browser, Page, expect
 
-from tests.accessibility import by_tab, violations
-from tests.browser import launched
+from tests.browser import by_tab, launched, violations
 
 CUT_TEXT = """
 [...document.querySelectorAll('.chart svg')].flatMap((svg) => {

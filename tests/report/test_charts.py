@@ -1,7 +1,5 @@
 """What is drawn: the numbers in the charts, their files, and their SVG on the page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,20 +1,25 @@
 """The page without a browser: what is on it, that it is well formed and loads nothing, and that ids stay text."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
+from collections import Counter
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
+from dpaa._text import printable
 from dpaa.auditing import audit
 from dpaa.data.dataset import Dataset
 from dpaa.report import audit_page, write_page
+from dpaa.report._html import ENVIRONMENT, render
+from dpaa.report._inputs import Audited, Comparison, Frontier, gather
 from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from tests.command import dpaa_ok
@@ -120,3 +125,43 @@ def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None
     assert f"run `dpaa evaluate {run}`" in said.err
     found = [tag.attributes["id"] for tag in Reader((tmp_path / "page.html").read_text()).named("section")]
     assert found == ["summary", "exposure", "data", "items", *FOLDED]
+
+
+# ---------------------------------------------------------------------- what lies at the paths of a call
+
+
+def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
+    (run,) = gather([demo_folder / "runs" / "lightgcn"]).runs
+    known = run.model.user_ids.gather(run.family.users)
+    counts = Counter(run.model.recommend(known, k=20)["item_id"])
+    assert run.exposure.tolist() == [counts[item] for item in run.model.item_ids]
+
+
+def test_what_is_named_twice_is_there_once(demo_folder: Path) -> None:
+    run = demo_folder / "runs" / "lightgcn"
+    found = gather([run, demo_folder / "data", str(run), demo_folder / "comparison.json"])
+    assert [(family.name, len(family.runs)) for family in found.families] == [("demo", 1)]
+    assert (len(found.of(Comparison)), found.of(Audited), found.of(Frontier)) == (1, [], [])
+    assert found.notes == []
+
+
+# ---------------------------------------------------------------------- text stays text
+
+
+PRINTABLE = st.text().filter(lambda content: printable(content) == content)
+
+
+@given(PRINTABLE)
+def test_text_stays_text(content: str) -> None:
+    made = ENVIRONMENT.from_string('<p title="{{ content }}">{{ content }}</p>').render(content=content)
+    (found,) = Reader(made).tags
+    assert (found.name, found.text, found.attributes) == ("p", content, {"title": content})
+
+
+def test_no_template_lets_text_through() -> None:
+    """Autoescape is on, and nothing switches it off; what is not given is an error and not empty."""
+    assert ENVIRONMENT.autoescape is True
+    for file in resources.files("dpaa.report").joinpath("templates").iterdir():
+        assert not re.search(r"\|\s*safe|autoescape|Markup", file.read_text(encoding="utf-8")), file.name
+    with pytest.raises(UndefinedError):
+        render("table.html", rows=[])

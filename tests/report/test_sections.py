@@ -1,7 +1,5 @@
 """What the sections say, of runs and files small enough to work out by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import sys
 from dataclasses import dataclass
@@ -59,24 +57,9 @@ def made(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, s
 def twice(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The overall table with two seeds."""
     folder = tmp_path_factory.mktemp("twice")
-    dpaa_ok(*overall_of_ips(files, folder))
+    how = ("--data", f"coat={files / 'coat'}", "--method", "ips", "--seeds", 2)
+    dpaa_ok("reproduce", "overall", *how, *SMOKE, *folders(folder))
     return folder
-
-
-def overall_of_ips(files: Path, folder: Path) -> tuple[object, ...]:
-    """The call behind `twice`."""
-    return (
-        "reproduce",
-        "overall",
-        "--data",
-        f"coat={files / 'coat'}",
-        "--method",
-        "ips",
-        *SMOKE,
-        "--seeds",
-        2,
-        *folders(folder),
-    )
 
 
 def folders(folder: Path) -> tuple[object, ...]:

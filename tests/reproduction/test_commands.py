@@ -1,7 +1,5 @@
 """`dpaa reproduce` as a user types it, on a world small enough to train in moments."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

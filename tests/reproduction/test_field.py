@@ -1,7 +1,5 @@
 """The field's table: what is held out, what is refitted, what is kept, and the committed results."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -106,7 +104,6 @@ def test_the_table_counts_rows_near_their_published_number(benchmarks: Path, tmp
     made = {(one.data, one.row): one for one in run_field(benchmarks, file, tmp_path / "work", ROWS, Callbacks())}
     near = differences(ROWS, made)
     recall = made["toy", "popular"].metrics["recall@20"]
-    assert recall is not None
     assert near["toy", "popular"] == pytest.approx(recall / 0.5 - 1)
     assert count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
     assert field_chapter(ROWS, {}).missing == ["not measured on toy yet: popular, plain"]

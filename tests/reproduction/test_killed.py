@@ -1,19 +1,16 @@
 """Kill a reproduction: what is finished stays, workers end with their parent, and the same call resumes."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.command import dpaa_ok
 from tests.reproduction.conftest import SMOKE, folders
+from tests.waiting import wait_until
 
 PATIENCE = 300.0
 """Seconds; the machine may be busy."""
@@ -31,13 +28,6 @@ _plan.in_pool = killed
 main()
 """
 """It kills itself, so that it is on its way however busy the machine is."""
-
-
-def until(done: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < end, f"no {what} within {PATIENCE:g} s"
-        time.sleep(0.05)
 
 
 def children(parent: int) -> list[int]:
@@ -59,10 +49,10 @@ def test_killed_it_loses_only_what_was_in_flight(files: Path, tmp_path: Path) ->
         return {file.name: json.loads(file.read_text())["metrics"] for file in results}  # whole files only
 
     process = subprocess.Popen([sys.executable, "-c", MAIN, *call(tmp_path, 2)], stderr=subprocess.DEVNULL)
-    until(lambda: len(children(process.pid)) >= 2 or process.poll() is not None, "workers")
+    wait_until(lambda: len(children(process.pid)) >= 2 or process.poll() is not None)
     workers = children(process.pid)
     assert process.wait(PATIENCE) == -signal.SIGKILL
-    until(lambda: not set(workers) & set(children(1)), "end of the workers")
+    wait_until(lambda: not set(workers) & set(children(1)))
     left = SEEDS - len(finished())
     assert 0 < left < SEEDS
     assert f"\n{left} trained" in dpaa_ok(*call(tmp_path, 1)).err

@@ -1,7 +1,5 @@
 """What a plan trains: rows, draws of the data, and hyperparameters that a study chose."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

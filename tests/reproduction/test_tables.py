@@ -1,7 +1,5 @@
 """Cells, ranks and improvements, from results whose numbers are known."""
 
-from __future__ import annotations
-
 import csv
 import math
 from pathlib import Path

@@ -67,9 +67,6 @@ def test_manifests_that_are_refused(stored: object, says: str) -> None:
         stored_reranker(stored, "the run")
 
 
-# ----------------------------------------------------------------------
-
-
 HEAD, TAIL = 0, 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,6 @@ from dpaa.ranking.dial import _popularity_coordinate, dialled, dialled_family
 from dpaa.ranking.rank import rank
 from dpaa.runs.fit import fit
 from tests.conftest import warm_users
-from tests.reranking.slow_dial import slow_dial
 
 if TYPE_CHECKING:
     from dpaa.methods.base import Scorer
@@ -145,3 +145,24 @@ def test_by_hand() -> None:
     method = Given(np.array([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]), [0, 1, 3])
     found = dialled(method, -0.5)(torch.arange(2))
     torch.testing.assert_close(found, torch.tensor([[1.0, 1.5, 2.0], [5.0, 5.0, 5.0]]))
+
+
+def slow_dial(scores: np.ndarray, counts: np.ndarray, kappa: float) -> np.ndarray:
+    """`score + κ · sd_u · log(1 + d_i) / sd(log(1 + d))`; `scores` are (users, all items)."""
+    logs = [math.log(1.0 + float(count)) for count in counts]
+    spread = deviation(logs)
+    turned = np.empty(scores.shape, dtype=np.float64)
+    for user, row in enumerate(scores):
+        own = deviation([float(score) for score in row])
+        for item, score in enumerate(row):
+            popularity = logs[item] / spread if spread > 0 else 0.0
+            turned[user, item] = float(score) + kappa * own * popularity
+    return turned
+
+
+def deviation(values: list[float]) -> float:
+    """About the mean, over n; 0 where all are equal."""
+    if min(values) == max(values):
+        return 0.0
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))

@@ -84,16 +84,19 @@ def test_the_number_of_processes_changes_no_bit(name: str, data: Dataset) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "size"), [("lightgcn", 2, 64), ("dpaa", 2, 50), ("macr", 3, 112), ("ppac", 3, 48)]
+    ("name", "count", "chosen"),
+    [
+        ("lightgcn", 2, {}),
+        ("dpaa", 2, {"embedding_size": 50}),
+        ("macr", 3, {"embedding_size": 112}),
+        ("ppac", 3, {"embedding_size": 48}),
+        ("sl-at-k", 4, {"quantile_epochs": 1}),  # quantiles are over all columns
+    ],
 )
-def test_nor_do_other_numbers_of_processes_and_columns(name: str, count: int, size: int, data: Dataset) -> None:
-    alone, _ = trained(data, name, 1, embedding_size=size)
-    assert same(trained(data, name, count, embedding_size=size)[0], alone)
-
-
-def test_nor_for_quantiles_over_all_columns(data: Dataset) -> None:
-    alone, _ = trained(data, "sl-at-k", 1, quantile_epochs=1)
-    assert same(trained(data, "sl-at-k", 4, quantile_epochs=1)[0], alone)
+def test_nor_do_other_numbers_of_processes_and_columns(
+    name: str, count: int, chosen: dict[str, int], data: Dataset
+) -> None:
+    assert same(trained(data, name, count, **chosen)[0], trained(data, name, 1, **chosen)[0])
 
 
 def test_a_step_sends_a_number_per_triple_one_for_l2_and_two_wishes(data: Dataset) -> None:

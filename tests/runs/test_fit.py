@@ -17,9 +17,9 @@ from dpaa.methods.macr import REFERENCES
 from dpaa.methods.ppac import GLOBAL_STRENGTHS
 from dpaa.ranking import Dial
 from dpaa.runs.fit import Callbacks, fit, fit_into, make_method, plan_training
-from dpaa.runs.model import Model, load
-from dpaa.training.trainer import Interrupted
+from dpaa.runs.model import Model
 from tests.runs.conftest import SETTINGS
+from tests.trainings import interrupted
 
 
 def noting(notes: list[str]) -> Callbacks:
@@ -27,15 +27,8 @@ def noting(notes: list[str]) -> Callbacks:
 
 
 def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, tmp_path: Path) -> None:
-    calls = iter(range(100))
     folder, notes = tmp_path / "run", []
-    method = make_method(small_world, "lightgcn", SETTINGS)
-    with pytest.raises(Interrupted):
-        fit_into(folder, small_world, method, callbacks=Callbacks(stop_requested=lambda: next(calls) == 6))
-    with pytest.raises(InputError, match="holds an unfinished run; continue with --resume; pass --overwrite"):
-        fit_into(folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
-    with pytest.raises(InputError, match=r"is an unfinished run \(it has no manifest.json\); finish it with"):
-        load(folder)
+    interrupted(7, folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
     history = folder / "history.jsonl"
     history.write_text(history.read_text() + '{"epoch": 99, "torn')  # what a crash may leave
     other = make_method(small_world, "lightgcn", SETTINGS | {"l2": 0.5})

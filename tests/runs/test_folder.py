@@ -6,14 +6,14 @@ from typing import Any
 import polars as pl
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
-import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
-from dpaa.runs.fit import evaluate, fit, fit_into, make_method
+from dpaa.runs.fit import evaluate, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
+from tests.errors.workshop import edit_json
 from tests.runs.conftest import SETTINGS
 
 
@@ -46,64 +46,35 @@ def test_files_of_a_run(run: Path, small_world: Dataset) -> None:
     assert (joined["weight_0"] - expected).abs().max() < 1e-6  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("method", ["lightgcn", "most-popular"])
-def test_saved_and_loaded_gives_the_same(method: str, small_world: Dataset, tmp_path: Path) -> None:
-    settings: dict[str, Any] = SETTINGS if method == "lightgcn" else {}
-    model = fit(small_world, method, **settings)
-    model.save(tmp_path / "run")
-    again = dpaa.load(tmp_path / "run")
-    assert again.recommend(k=9).equals(model.recommend(k=9))
-    assert again.recommend_for(["i0004"], k=9).equals(model.recommend_for(["i0004"], k=9))
-    assert evaluate(again, small_world).metrics == evaluate(model, small_world).metrics
-    if method == "lightgcn":
-        assert again.similar_items(["i0004"]).equals(model.similar_items(["i0004"]))
+DAMAGES: list[tuple[str, bytes | dict[str, Any] | None, str]] = [
+    ("manifest.json", b"{", r"manifest.json is not readable .*; restore it or train again"),
+    ("manifest.json", b"[]", "manifest.json does not hold a JSON object"),
+    ("manifest.json", b'{"format": 1, "dataset": {"path": 7}}', r"is damaged \(dataset.path: input"),
+    ("manifest.json", b'{"format": 1, "dataset": {}}', r"is damaged \(files: field required\)"),
+    ("config.json", b" " * 10_000_001, r"config\.json is larger than 10 MB"),
+    ("config.json", None, r"is not a run folder \(it has no config.json\)"),
+    ("config.json", {"colour": "red"}, "method lightgcn has no hyperparameter 'colour'"),
+    ("config.json", {"method": "magic"}, "there is no method 'magic'"),
+    ("config.json", {"embedding_size": 8}, r"tensor 'user_ego' must be F32 \(.*, 8\), but is"),
+    ("users.parquet", None, "there is no file .*users.parquet"),
+    ("items.parquet", b"x", "items.parquet is not readable"),
+    ("model.safetensors", None, "there is no file .*model.safetensors"),
+    ("model.safetensors", save({"user_ego": torch.zeros(2, 2)}), "tensor '.*' must be F32"),
+]
+"""A file, its new content, changed keys, or None where it is gone; what is said then."""
 
 
-def damaged(run: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(run, tmp_path / "damaged"))
-
-
-def edit_config(folder: Path, **changes: Any) -> None:
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | changes))
-
-
-def other_tensors(folder: Path) -> None:
-    save_file({"user_ego": torch.zeros(2, 2)}, folder / "model.safetensors")
-
-
-@pytest.mark.parametrize(
-    ("damage", "sentence"),
-    [
-        (
-            lambda f: (f / "manifest.json").write_text("{"),
-            r"manifest.json is not readable .*; restore it or train again",
-        ),
-        (lambda f: (f / "manifest.json").write_text("[]"), "manifest.json does not hold a JSON object"),
-        (
-            lambda f: (f / "manifest.json").write_text('{"format": 1, "dataset": {"path": 7}}'),
-            r"is damaged \(dataset.path: input",
-        ),
-        (
-            lambda f: (f / "manifest.json").write_text('{"format": 1, "dataset": {}}'),
-            r"is damaged \(files: field required\)",
-        ),
-        (lambda f: (f / "config.json").write_text(" " * 10_000_001), r"config\.json is larger than 10 MB"),
-        (lambda f: (f / "config.json").unlink(), r"is not a run folder \(it has no config.json\)"),
-        (lambda f: edit_config(f, colour="red"), "method lightgcn has no hyperparameter 'colour'"),
-        (lambda f: edit_config(f, method="magic"), "there is no method 'magic'"),
-        (lambda f: edit_config(f, embedding_size=8), r"tensor 'user_ego' must be F32 \(.*, 8\), but is"),
-        (lambda f: (f / "users.parquet").unlink(), "there is no file .*users.parquet"),
-        (lambda f: (f / "items.parquet").write_text("x"), "items.parquet is not readable"),
-        (lambda f: (f / "model.safetensors").unlink(), "there is no file .*model.safetensors"),
-        (other_tensors, "tensor '.*' must be F32"),
-    ],
-)
-def test_a_damaged_or_foreign_run_is_refused(damage: Any, sentence: str, run: Path, tmp_path: Path) -> None:
-    folder = damaged(run, tmp_path)
-    damage(folder)
+@pytest.mark.parametrize(("name", "content", "sentence"), DAMAGES)
+def test_a_damaged_or_foreign_run_is_refused(name: str, content: Any, sentence: str, run: Path, tmp_path: Path) -> None:
+    file = Path(shutil.copytree(run, tmp_path / "damaged")) / name
+    if content is None:
+        file.unlink()
+    elif isinstance(content, bytes):
+        file.write_bytes(content)
+    else:
+        edit_json(file, **content)
     with pytest.raises(InputError, match=sentence):
-        load(folder)
+        load(file.parent)
 
 
 def test_a_run_that_was_replaced_meanwhile_has_no_metrics_of_the_old_model(
@@ -113,7 +84,6 @@ def test_a_run_that_was_replaced_meanwhile_has_no_metrics_of_the_old_model(
     old = load(folder.path)
     found = evaluate(old, small_world)
     fit_into(folder.path, small_world, make_method(small_world, "lightgcn", SETTINGS | {"seed": 9}), overwrite=True)
-    assert old.dial_curve is not None
     with pytest.raises(InputError, match="was replaced while its model was measured; measure the new one"):
         folder.write_dial(old.dial_curve, old)
     folder.write_evaluation(found, old)

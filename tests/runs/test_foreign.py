@@ -1,7 +1,5 @@
 """Another system's lists and vectors as a model, and recipes over its lists."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -46,15 +44,8 @@ def model(lists: pl.DataFrame, data: Dataset) -> Model:
 
 
 def recipe(dial: float = 0.0, rerank: Reranker | None = None, **more: Any) -> dict[str, Any]:
-    described = None if rerank is None else rerank.as_json()
-    return {
-        "kind": "recipe",
-        "format": 1,
-        "scores": "lists",
-        "popularity_dial": dial,
-        "rerank": described,
-        "k": K,
-    } | more
+    how = {"popularity_dial": dial, "rerank": None if rerank is None else rerank.as_json()}
+    return {"kind": "recipe", "format": 1, "scores": "lists", "k": K} | how | more
 
 
 SWEEP = [(name, one) for name in RERANKERS.built_in if name != "dial" for one in RERANKERS[name].sweep()[-1:]]
@@ -150,16 +141,8 @@ def test_debias_over_a_file_writes_a_recipe_that_does_what_its_run_does(
     assert content["headline"] == found.headline()
     expected = load(folder).recommend(k=K).drop("score")
     assert dpaa.rerank(lists, content, data).drop("score").equals(expected)
-    said = dpaa_ok(
-        "rerank",
-        file,
-        "--recipe",
-        folder / "recipe.json",
-        "--dataset",
-        saved(data, tmp_path),
-        "--out",
-        tmp_path / "new.csv",
-    )
+    how = ("--recipe", folder / "recipe.json", "--dataset", saved(data, tmp_path))
+    said = dpaa_ok("rerank", file, *how, "--out", tmp_path / "new.csv")
     assert f"{len(expected):,} recommendations" in said.out
     assert pl.read_csv(tmp_path / "new.csv").drop("score").rows() == expected.rows()
     assert dpaa.rerank(dpaa.given(lists, data), content, data).drop("score").equals(expected)
@@ -201,45 +184,37 @@ def test_validation_metrics_are_not_kept_in_a_run(model: Model, data: Dataset, t
     assert not (tmp_path / "run" / "metrics.json").exists()
 
 
-Spoil = Callable[[pl.DataFrame, Dataset], Any]
-WRONG_LISTS: dict[str, Spoil] = {
-    "fewer than 10 items that are new": lambda lists, _: lists.group_by("user_id").head(5),
-    "no item in the frame is in the dataset": lambda lists, _: lists.with_columns(item_id=pl.col("item_id") + "x"),
-    "frame has .*invalid row.*'nan'": lambda lists, _: lists.with_columns(score=pl.col("score") * float("nan")),
-    "a second time; keep one": lambda lists, _: pl.concat([lists, lists[:1]]),
-    "scores may be up to 1e.38": lambda lists, _: lists.with_columns(score=pl.col("score").cast(pl.Float64) * 1e60),
-}
-
-
-@pytest.mark.parametrize("sentence", WRONG_LISTS)
-def test_wrong_lists(sentence: str, lists: pl.DataFrame, data: Dataset) -> None:
-    with pytest.raises(InputError, match=sentence):
-        dpaa.given(WRONG_LISTS[sentence](lists, data), data, k=K)
-
-
 def arrays(data: Dataset, **other: Any) -> dict[str, Any]:
     users, items = vectors(data)
     return {"users": users, "items": items, "user_ids": data.user_ids, "item_ids": data.item_ids.to_list()} | other
 
 
-WRONG_ARRAYS: dict[str, Callable[[Dataset], dict[str, Any]]] = {
-    "cannot be read .*allow_pickle=False.*ids as numbers or text": lambda d: arrays(
+WRONG: dict[str, Callable[[pl.DataFrame, Dataset], Any]] = {
+    "fewer than 10 items that are new": lambda lists, _: lists.group_by("user_id").head(5),
+    "no item in the frame is in the dataset": lambda lists, _: lists.with_columns(item_id=pl.col("item_id") + "x"),
+    "frame has .*invalid row.*'nan'": lambda lists, _: lists.with_columns(score=pl.col("score") * float("nan")),
+    "a second time; keep one": lambda lists, _: pl.concat([lists, lists[:1]]),
+    "scores may be up to 1e.38": lambda lists, _: lists.with_columns(score=pl.col("score").cast(pl.Float64) * 1e60),
+    "cannot be read .*allow_pickle=False.*ids as numbers or text": lambda _, d: arrays(
         d, item_ids=np.array(d.item_ids, object)
     ),
-    "users is not a file in the archive": lambda _: {"U": np.zeros(3)},
-    "no item is in the dataset": lambda d: arrays(d, item_ids=[f"{one}x" for one in d.item_ids]),
-    "178 item vectors need as many ids, got 177": lambda d: arrays(d, item_ids=d.item_ids[1:].to_list()),
-    r"have \[4, 6\] columns": lambda d: arrays(d, items=np.ones((d.n_items, 4))),
-    "must be a table of finite numbers": lambda d: arrays(d, items=np.full((d.n_items, 6), np.nan)),
-    "are no numbers": lambda d: arrays(d, items=np.full((d.n_items, 6), "a")),
+    "users is not a file in the archive": lambda _, d: {"U": np.zeros(3)},
+    "no item is in the dataset": lambda _, d: arrays(d, item_ids=[f"{one}x" for one in d.item_ids]),
+    "178 item vectors need as many ids, got 177": lambda _, d: arrays(d, item_ids=d.item_ids[1:].to_list()),
+    r"have \[4, 6\] columns": lambda _, d: arrays(d, items=np.ones((d.n_items, 4))),
+    "must be a table of finite numbers": lambda _, d: arrays(d, items=np.full((d.n_items, 6), np.nan)),
+    "are no numbers": lambda _, d: arrays(d, items=np.full((d.n_items, 6), "a")),
 }
 
 
-@pytest.mark.parametrize("sentence", WRONG_ARRAYS)
-def test_wrong_vectors(sentence: str, data: Dataset, tmp_path: Path) -> None:
-    np.savez(tmp_path / "v.npz", **WRONG_ARRAYS[sentence](data))
+@pytest.mark.parametrize("sentence", WRONG)
+def test_wrong_lists_and_vectors(sentence: str, lists: pl.DataFrame, data: Dataset, tmp_path: Path) -> None:
+    source = WRONG[sentence](lists, data)
+    if isinstance(source, dict):
+        np.savez(tmp_path / "v.npz", **source)
+        source = tmp_path / "v.npz"
     with pytest.raises(InputError, match=sentence):
-        dpaa.given(tmp_path / "v.npz", data)
+        dpaa.given(source, data, k=K)
 
 
 def test_untrusted_files(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Model) -> None:
@@ -262,12 +237,8 @@ def test_calls_that_cannot_be(data: Dataset, model: Model, lists: pl.DataFrame) 
     refused: list[tuple[str, Callable[[], object]]] = [
         ("with the user_ids and item_ids of their rows", lambda: dpaa.given((users, items), data)),
         ("cannot be trained; bring it in", lambda: dpaa.fit(data, "given-lists")),
-        (
-            "has no scores for histories",
-            lambda: model.method.scorer(None, Histories(data.valid, data.n_users)),
-        ),
+        ("has no scores for histories", lambda: model.method.scorer(None, Histories(data.valid, data.n_users))),
         ("lists are evaluated as they are", lambda: dpaa.evaluate(lists, data, popularity_dial=-1)),
-        ("that is no recipe of format 1, but 'frontier'", lambda: dpaa.rerank(lists, {"kind": "frontier"}, data)),
         ("damaged", lambda: dpaa.rerank(lists, recipe("strong"), data)),  # type: ignore[arg-type]
         ("scores of all items of mine", lambda: dpaa.rerank(lists, recipe(-1, scores="all items", model="mine"), data)),
     ]

@@ -1,5 +1,7 @@
 """Models of earlier states of a log on its newest test pairs, and models fitted on all pairs."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -9,8 +11,10 @@ import dpaa
 from dpaa.data.dataset import Dataset
 from dpaa.data.splits import SplitRule
 from dpaa.errors import InputError
-from dpaa.runs.fit import final_training, fit_method
-from dpaa.runs.model import Model
+from dpaa.runs.fit import evaluate, final_training, fit, fit_into, fit_method, make_method
+from dpaa.runs.folder import RunFolder
+from dpaa.runs.measure import choose_dial
+from dpaa.runs.model import Model, load
 from tests.command import run_dpaa
 from tests.conftest import TINY
 
@@ -104,19 +108,15 @@ def test_the_final_model_has_all_pairs_and_the_chosen_epoch(yesterday: Dataset, 
     settings = {**TINY, "epochs": 5} if name != "ease" else {}
     yesterday.write(tmp_path / "data")
     data = dpaa.read_dataset(tmp_path / "data")
-    if name == "ease":
-        chosen = dpaa.fit(data, name)
-        chosen.save(tmp_path / "run")
-    else:
-        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        call = ("train", tmp_path / "data", "--method", name, "--out", tmp_path / "run", *options)
-        assert run_dpaa(*call).code == 0
-    chosen = dpaa.load(tmp_path / "run")
+    chosen = fit_into(tmp_path / "run", data, make_method(data, name, settings))
     final = fit_final(chosen, data)
     assert len(final.train) == len(data.train) + len(data.valid) + len(data.test)
     about = final.manifest["final"]
     assert about["run"] == str(tmp_path / "run")
-    if name != "ease":
+    if name == "ease":
+        frame = pl.concat([data.frame(split) for split in ("train", "valid", "test")])
+        assert final.recommend(k=5).equals(dpaa.fit(Dataset.from_frame(frame), "ease").recommend(k=5))
+    else:
         assert final.manifest["training"]["epochs"] == chosen.manifest["training"]["best_epoch"] == about["epochs"]
     if name == "macr":
         assert final.method.get_params().items() >= chosen.manifest["tuned"].items()
@@ -136,8 +136,59 @@ def test_a_final_warm_start_begins_at_the_chosen_run(yesterday: Dataset, today: 
     assert final.manifest["warm_start"]["fingerprint"] == today.fingerprint
 
 
-def test_a_final_closed_form_is_that_of_all_pairs(yesterday: Dataset) -> None:
-    frame = pl.concat([yesterday.frame(split) for split in ("train", "valid", "test")])
-    whole = dpaa.fit(Dataset.from_frame(frame), "ease")
-    final = fit_final(dpaa.fit(yesterday, "ease"), yesterday)
-    assert final.recommend(k=5).equals(whole.recommend(k=5))
+# ---------------------------------------------------------------------- the popularity dial
+
+
+def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Dataset) -> None:
+    """As trained, 0; chosen again, what was chosen; without a word or with `run` the same."""
+    assert model.manifest["dial"]["kappa"] == 0.0
+    chosen = choose_dial(model, small_world, "niche:50")
+    assert chosen.kappa == chosen.suggested != 0
+    other = replace(model, manifest=model.manifest | {"dial": chosen.as_json()})
+    history = ["i0003", "i0009"]
+    for one, kappa in ((model, 0.0), (other, chosen.kappa)):
+        assert one.dial_curve.kappa == kappa
+        for dial in (None, "run"):
+            assert one.kappa(dial) == kappa  # type: ignore[arg-type]
+            lists = one.recommend(k=5, popularity_dial=dial)  # type: ignore[arg-type]
+            assert lists.equals(one.recommend(k=5, popularity_dial=kappa))
+            new = one.recommend_for(history, k=5, popularity_dial=dial)  # type: ignore[arg-type]
+            assert new.equals(one.recommend_for(history, k=5, popularity_dial=kappa))
+            found = evaluate(one, small_world, popularity_dial=dial)  # type: ignore[arg-type]
+            assert found.protocol.popularity_dial == kappa
+            assert found.metrics == evaluate(one, small_world, popularity_dial=kappa).metrics
+
+
+@pytest.mark.parametrize("wrong", ["much", "auto", "", float("nan"), float("inf"), 1000.1, -1001, [1.0], {}])
+def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
+    with pytest.raises(InputError, match="must be `run` or a number from −1000 to 1000"):
+        model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------------- chosen again
+
+
+def test_a_choice_is_kept_in_the_run_and_nothing_else_is_touched(
+    model: Model, small_world: Dataset, tmp_path: Path
+) -> None:
+    model.save(tmp_path / "run")
+    folder = RunFolder(tmp_path / "run")
+    before = {file.name: file.read_bytes() for file in folder.path.iterdir()}
+    curve = choose_dial(model, small_world, "niche:20")
+    folder.write_dial(curve, load(folder.path))
+    after = {file.name: file.read_bytes() for file in folder.path.iterdir()}
+    assert {name for name in after if after[name] != before.get(name)} == {"manifest.json"}
+    old, new = (json.loads(files["manifest.json"]) for files in (before, after))
+    assert old | {"dial": new["dial"]} == new
+    again = load(folder.path)
+    assert again.dial_curve == curve
+    assert again.kappa() == curve.suggested
+
+
+def test_a_choice_needs_validation() -> None:
+    untested = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]}), name="untested")
+    plain = fit(untested, "most-popular")
+    assert plain.manifest["dial"] == {"kappa": 0.0, "chosen_for": None, "suggested": None}
+    assert plain.dial_curve is None
+    with pytest.raises(InputError, match="no valid pair is left to evaluate"):
+        choose_dial(plain, untested, "ndcg")

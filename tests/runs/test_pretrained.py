@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import encode
+from dpaa.data.ids import SPLITS, encode
 from dpaa.errors import InputError
 from dpaa.methods.pretrained import Pretrained
 from dpaa.runs.fit import Callbacks, fit, fit_into, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from dpaa.training.trainer import Interrupted
+from tests.trainings import interrupted, resplit, same_state
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 2, "batch_size": 1024}
 
@@ -61,15 +61,9 @@ def test_a_model_of_another_method_or_dataset_gives_its_read_out(small_world: Da
         np.testing.assert_allclose(model.method._pretrained_weights[layer], expected, atol=1e-5)  # type: ignore[attr-defined]
 
 
-def split_again(data: Dataset) -> Dataset:
-    """The same training pairs; half of the validation pairs, so that some ids are gone where they were only there."""
-    frames = {split: data.frame(split) for split in ("train", "valid", "test")}
-    frames["valid"] = frames["valid"].gather_every(2)
-    return Dataset.of(frames, name="again", about={})  # type: ignore[arg-type]
-
-
 def test_layers_are_taken_wherever_the_training_pairs_are_the_same(small_world: Dataset, lightgcn: Path) -> None:
-    other = split_again(small_world)
+    """Half of the validation pairs are gone, and some ids with them."""
+    other = resplit(small_world, "again", valid=small_world.frame("valid").gather_every(2))
     assert other.fingerprint != small_world.fingerprint
     notes: list[str] = []
     callbacks = Callbacks(on_start=lambda _method, given: notes.extend(given))
@@ -85,9 +79,7 @@ def test_layers_are_taken_wherever_the_training_pairs_are_the_same(small_world: 
 
 
 def test_where_only_the_read_out_is_known_it_is_said_and_stored(small_world: Dataset, lightgcn: Path) -> None:
-    frames = {split: small_world.frame(split) for split in ("train", "valid", "test")}
-    frames["train"] = frames["train"].slice(1)  # one pair less
-    fewer = Dataset.of(frames, name="fewer", about={})  # type: ignore[arg-type]
+    fewer = resplit(small_world, "fewer", train=small_world.frame("train").slice(1))  # one pair less
     notes: list[str] = []
     callbacks = Callbacks(on_start=lambda _method, given: notes.extend(given))
     model = fit(fewer, "dpaa", pretrained=lightgcn, callbacks=callbacks, **SETTINGS)
@@ -120,23 +112,17 @@ def test_resumed_in_any_epoch_the_bits_are_the_same(
     assert shares[:2] == [1.0, 1.0]
     assert all(0 < share < 1 for share in shares[2:])
     for epoch in (1, 2, 3, 4):
-        folder, calls = tmp_path / str(epoch), iter(range(100))
-        method = make_method(small_world, "dpaa", SETTINGS | chosen)
-        stop = Callbacks(stop_requested=lambda calls=calls, n=3 * epoch - 3: next(calls) == n)  # type: ignore[misc]
-        with pytest.raises(Interrupted):  # asked after each of two steps, and after the epoch
-            fit_into(folder, small_world, method, callbacks=stop, pretrained=lightgcn)
-        checkpoint = RunFolder(folder).checkpoints.load()
-        assert checkpoint is not None
-        assert checkpoint.epoch == epoch
-        resumed = fit_into(folder, small_world, method, resume=True, pretrained=lightgcn)
-        for name, tensor in straight.method.state().items():
-            assert torch.equal(resumed.method.state()[name], tensor), name
+        folder, method = tmp_path / str(epoch), make_method(small_world, "dpaa", SETTINGS | chosen)
+        # Asked after each of two steps, and after the epoch.
+        interrupted(3 * epoch - 2, folder, small_world, method, pretrained=lightgcn)
+        assert RunFolder(folder).checkpoints.load().epoch == epoch
+        assert same_state(fit_into(folder, small_world, method, resume=True, pretrained=lightgcn), straight)
         assert [line["pretrained_share"] for line in RunFolder(folder).history()] == shares
 
 
 def test_a_model_without_vectors_of_some_ids_is_refused(small_world: Dataset) -> None:
-    part = {split: small_world.frame(split).head(50) for split in ("train", "valid", "test")}
-    fewer = fit(Dataset.of(part, name="part", about={}), "lightgcn", **SETTINGS)  # type: ignore[arg-type]
+    part = resplit(small_world, "part", **{split: small_world.frame(split).head(50) for split in SPLITS})
+    fewer = fit(part, "lightgcn", **SETTINGS)
     with pytest.raises(InputError, match=r"the model has no vector for \d+ of \d+ ids of demo \(such as 'u\d+'\)"):
         fit(small_world, "dpaa", pretrained=fewer, **SETTINGS)
 
@@ -144,11 +130,7 @@ def test_a_model_without_vectors_of_some_ids_is_refused(small_world: Dataset) ->
 def test_a_run_is_not_resumed_with_another_pretrained_model(
     small_world: Dataset, tmp_path: Path, lightgcn: Path
 ) -> None:
-    asked = iter(range(100))
-    callbacks = Callbacks(stop_requested=lambda: next(asked) == 3)
-    method = make_method(small_world, "dpaa", SETTINGS)
-    with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", small_world, method, callbacks=callbacks, pretrained=lightgcn)
+    interrupted(4, tmp_path / "run", small_world, make_method(small_world, "dpaa", SETTINGS), pretrained=lightgcn)
     other = fit(small_world, "lightgcn", **SETTINGS | {"seed": 9})
     again = make_method(small_world, "dpaa", SETTINGS)
     with pytest.raises(InputError, match="made with another pre-trained model"):

@@ -10,14 +10,12 @@ import pytest
 from dpaa._io import lock_of, locked
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.errors import InputError
-from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
-from dpaa.runs.folder import RunFolder
+from dpaa.runs.fit import Callbacks, fit, fit_into, make_method
 from dpaa.runs.model import load
-from dpaa.training.trainer import Interrupted
 from tests.command import dpaa_ok, run_dpaa
+from tests.trainings import interrupted
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 1, "epochs": 4, "batch_size": 512, "threads": 1}
-TINY = tuple(word for name, value in SETTINGS.items() for word in ("--set", f"{name}={value}"))
 
 
 @pytest.fixture(scope="module")
@@ -46,18 +44,8 @@ def names(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-def stopped(folder: Path, data: Dataset, **more: bool) -> None:
-    asked = iter(range(100))
-    callbacks = Callbacks(stop_requested=lambda: next(asked) == 5)
-    with pytest.raises(Interrupted):
-        fit_into(
-            folder,
-            data,
-            make_method(data, "lightgcn", SETTINGS | {"seed": 7}),
-            overwrite=True,
-            callbacks=callbacks,
-            **more,
-        )
+def stopped(folder: Path, data: Dataset) -> None:
+    interrupted(6, folder, data, make_method(data, "lightgcn", SETTINGS | {"seed": 7}), overwrite=True)
 
 
 def test_overwrite_stopped_twice_and_then_diverging_leaves_the_good_run(place: Path) -> None:
@@ -130,17 +118,6 @@ def test_a_file_of_another_run_is_refused(place: Path, name: str) -> None:
         said = run_dpaa(*words)
         assert said.code == 2, (words, said.out)
         assert "is not the file this run was written with" in said.err
-
-
-def test_metrics_of_another_model_are_refused(place: Path) -> None:
-    data = read_dataset(place / "data")
-    for seed in (1, 2):
-        model = load(place / f"seed-{seed}")
-        RunFolder(place / f"seed-{seed}").write_evaluation(evaluate(model, data), model)
-    shutil.copy(place / "seed-2" / "metrics.json", place / "seed-1" / "metrics.json")
-    said = run_dpaa("report", place / "seed-1", "--out", place / "page.html")
-    assert said.code == 2
-    assert "measured with another model" in said.err
 
 
 def test_pipes_in_a_run_do_not_hang(place: Path) -> None:

@@ -10,16 +10,18 @@ import torch
 
 import dpaa
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import look_up
+from dpaa.data.ids import SPLITS, look_up
+from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.methods import METHODS
-from dpaa.methods.graph_method import GraphMethod
+from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.methods.base import Method
 from dpaa.runs._warm_start import SHRINK, _begin_at_neighbours, _carried_parameters, warm_start
 from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 from tests.conftest import TINY
+from tests.trainings import interrupted, resplit, same_state
 
 SHORT = TINY | {"epochs": 4}
 
@@ -40,8 +42,6 @@ def before(yesterday: Dataset) -> Model:
 
 def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dataset, before: Model) -> None:
     method = make_method(small_world, "lightgcn", SHORT)
-    assert isinstance(method, GraphMethod)
-    assert isinstance(before.method, GraphMethod)
     start = warm_start(before, small_world, method)
     users, items = torch.split(start.table, [small_world.n_users, small_world.n_items])
     for ids, now, rows, old in (
@@ -66,10 +66,7 @@ def test_known_rows_stay_and_new_ones_begin_at_their_neighbours(small_world: Dat
     assert told["users"]["from_neighbours"] > 0
 
 
-def test_a_new_item_of_new_users_alone_is_reached_too(toy_graph: object) -> None:
-    from dpaa.data.pairs import Pairs
-    from dpaa.graph.bipartite import BipartiteGraph
-
+def test_a_new_item_of_new_users_alone_is_reached_too() -> None:
     graph = BipartiteGraph.from_pairs(Pairs.of([0, 1, 1, 2], [0, 0, 1, 1]), 4, 3)  # u1, u2, u3 and i1, i2 are new
     table, known = torch.zeros(7, 2), np.array([True, False, False, False, True, False, False])
     table[0], table[4] = torch.tensor([3.0, 4.0]), torch.tensor([0.0, 2.0])
@@ -80,17 +77,14 @@ def test_a_new_item_of_new_users_alone_is_reached_too(toy_graph: object) -> None
     assert table[2].tolist() == pytest.approx([0, 5])
 
 
-TRAINED = [name for name in METHODS if issubclass(METHODS[name], GraphMethod)]
-
-
 @pytest.mark.parametrize("name", ["macr", "ncl", "dpaa", "ease"])
 def test_every_kind_of_method_starts_warm(small_world: Dataset, yesterday: Dataset, name: str) -> None:
-    how = {"epochs": 1, "embedding_size": 4, "threads": 1} if name in TRAINED else {}
+    how = {"epochs": 1, "embedding_size": 4, "threads": 1} if name != "ease" else {}
     old = dpaa.fit(yesterday, name, **how)
     model = dpaa.fit(small_world, warm_start=old)
     assert model.method.name == name
     assert model.method.get_params({"threads"}) == old.method.get_params({"threads"})
-    if name in TRAINED:
+    if name != "ease":
         assert model.manifest["warm_start"]["method"] == name
         kept = old.method.state()
         carried = _carried_parameters(model.method, old.method)  # type: ignore[arg-type]
@@ -100,44 +94,23 @@ def test_every_kind_of_method_starts_warm(small_world: Dataset, yesterday: Datas
 
 
 def test_no_epoch_need_be_better_than_the_start(small_world: Dataset, before: Model) -> None:
-    model = fit_method(
-        make_method(small_world, "lightgcn", SHORT | {"epochs": 2, "learning_rate": 1e-12}),
-        small_world,
-        warm_start=before,
-    )
+    still = make_method(small_world, "lightgcn", SHORT | {"epochs": 2, "learning_rate": 1e-12})
+    model = fit_method(still, small_world, warm_start=before)
     assert model.manifest["training"]["best_epoch"] == 0
     start = warm_start(before, small_world, model.method)  # type: ignore[arg-type]
     assert torch.equal(model.method.tables.ego.rows(), start.table)  # type: ignore[attr-defined]
 
 
 def test_a_stopped_warm_start_goes_on_to_the_same_bits(small_world: Dataset, before: Model, tmp_path: Path) -> None:
-    def make() -> object:
+    def make() -> Method:
         return make_method(small_world, "lightgcn", SHORT)
 
-    whole = fit_into(tmp_path / "whole", small_world, make(), warm_start=before)  # type: ignore[arg-type]
-    asked = 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 2
-
-    callbacks = Callbacks(stop_requested=stop)
-    with pytest.raises(Interrupted):
-        fit_into(tmp_path / "run", small_world, make(), warm_start=before, callbacks=callbacks)  # type: ignore[arg-type]
-    resumed = fit_into(tmp_path / "run", small_world, make(), warm_start=before, resume=True)  # type: ignore[arg-type]
-    for name, tensor in whole.method.state().items():
-        assert torch.equal(tensor, resumed.method.state()[name])
-    with pytest.raises(Interrupted):
-        fit_into(
-            tmp_path / "other",
-            small_world,
-            make(),
-            warm_start=before,
-            callbacks=Callbacks(stop_requested=lambda: True),  # type: ignore[arg-type]
-        )
+    whole = fit_into(tmp_path / "whole", small_world, make(), warm_start=before)
+    interrupted(2, tmp_path / "run", small_world, make(), warm_start=before)
+    assert same_state(fit_into(tmp_path / "run", small_world, make(), warm_start=before, resume=True), whole)
+    interrupted(1, tmp_path / "other", small_world, make(), warm_start=before)
     with pytest.raises(InputError, match="the checkpoint was made with another start"):
-        fit_into(tmp_path / "other", small_world, make(), warm_start=whole, resume=True)  # type: ignore[arg-type]
+        fit_into(tmp_path / "other", small_world, make(), warm_start=whole, resume=True)
 
 
 def test_what_cannot_be_started_from(small_world: Dataset, before: Model) -> None:
@@ -158,8 +131,7 @@ def train(folder: Path, data: Dataset, epochs: int, method: str = "lightgcn", **
 
 def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Dataset, tmp_path: Path) -> None:
     train(tmp_path / "run", small_world, 2)
-    before = load(tmp_path / "run").method.state()
-    done = 0
+    before, done = load(tmp_path / "run"), 0
 
     def count(_report: object) -> None:
         nonlocal done
@@ -168,22 +140,15 @@ def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Data
     callbacks = Callbacks(on_epoch=count, stop_requested=lambda: done == 2)
     with pytest.raises(Interrupted):
         train(tmp_path / "run", small_world, 6, callbacks=callbacks)
-    for name, tensor in load(tmp_path / "run").method.state().items():
-        assert torch.equal(tensor, before[name])
+    assert same_state(load(tmp_path / "run"), before)
     model = train(tmp_path / "run", small_world, 6)
     assert [line["epoch"] for line in RunFolder(tmp_path / "run").history()] == [1, 2, 3, 4, 5, 6]
     train(tmp_path / "other", small_world, 2)
-    whole = train(tmp_path / "other", small_world, 6)
-    for name, tensor in whole.method.state().items():
-        assert torch.equal(tensor, model.method.state()[name])
+    assert same_state(train(tmp_path / "other", small_world, 6), model)
 
 
 def test_a_run_is_not_trained_further_on_another_dataset(small_world: Dataset, tmp_path: Path) -> None:
     train(tmp_path / "run", small_world, 3)
-    other = Dataset.of(
-        {split: small_world.frame(split).head(300) for split in ("train", "valid", "test")},
-        name="other",
-        about={},  # type: ignore[misc]
-    )
+    other = resplit(small_world, "other", **{split: small_world.frame(split).head(300) for split in SPLITS})
     with pytest.raises(InputError, match=r"trained on another dataset than other; .* --warm-start"):
         train(tmp_path / "run", other, 9)

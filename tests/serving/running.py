@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+
+from tests.waiting import wait_until
 
 PATIENCE = 120.0
 GET = "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -75,10 +76,3 @@ def running(run: Path, *words: object, **environment: str) -> Iterator[Running]:
             except subprocess.TimeoutExpired:
                 process.kill()
             thread.join()
-
-
-def wait_until(true: Any, seconds: float = PATIENCE) -> None:
-    until = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < until, "nothing happened"
-        time.sleep(0.2)

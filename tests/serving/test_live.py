@@ -22,10 +22,9 @@ from dpaa.runs.model import Model
 from dpaa.serving._app import create_app
 from dpaa.serving._snapshot import Snapshot
 from dpaa.serving.options import ServeOptions
-from tests.accessibility import MOVING, violations
-from tests.browser import launched
+from tests.browser import MOVING, launched, violations
 from tests.serving.made import drawn_choice, drawn_model
-from tests.serving.running import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,8 @@ import pytest
 
 from dpaa.runs.model import load
 from tests.serving.made import drawn_model
-from tests.serving.running import GET, PATIENCE, POST, Running, running, status, wait_until
+from tests.serving.running import GET, PATIENCE, POST, Running, running, status
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 TOKEN = "0123456789abcdef0123"

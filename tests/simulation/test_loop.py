@@ -1,7 +1,5 @@
 """The feedback loop: what must hold of any simulation, on a small world and a small observed matrix."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 
@@ -146,11 +144,7 @@ def test_trained_policies_runs_and_debias(tmp_path: Path) -> None:
     [
         ({"policies": []}, "at least one policy"),
         ({"policies": ["ease", "ease"]}, "each once"),
-        ({"policies": ["no-such-method"]}, "no-such-method"),
-        ({"policies": ["ease,refit=often"]}, "refit"),
-        ({"policies": ["ease,warm"]}, "cannot read 'warm'"),
         ({"policies": ["debias,keep_accuracy=most"]}, "keep_accuracy"),
-        ({"source": "globe"}, "the source must be"),
         ({"rounds": 0}, "rounds"),
         ({"group_by": "brand"}, "brand"),
     ],
@@ -158,11 +152,6 @@ def test_trained_policies_runs_and_debias(tmp_path: Path) -> None:
 def test_what_is_refused(how: dict[str, object], says: str) -> None:
     with pytest.raises(InputError, match=says):
         simulate(**{"source": WORLD, "policies": ["random"], "rounds": 1} | how)  # type: ignore[arg-type]
-
-
-def test_a_click_model_out_of_range_is_refused() -> None:
-    with pytest.raises(InputError, match="noise of the click model must be from 0 to 1, got 2"):
-        ClickModel(noise=2.0)
 
 
 def test_intervals_and_sentences() -> None:
@@ -179,8 +168,7 @@ def test_intervals_and_sentences() -> None:
 def test_the_command(tmp_path: Path) -> None:
     page, table = tmp_path / "loop.html", tmp_path / "loop.csv"
     call = ["simulate", WORLD, "--policy", "random", "--policy", "most-popular", "--rounds", "2", "--k", "5"]
-    said = dpaa_ok(*call, "--group-by", "publisher", "--out", page, "--out", table)
-    assert max(map(len, said.out.split("[1] ")[0].splitlines())) <= 80
+    dpaa_ok(*call, "--group-by", "publisher", "--out", page, "--out", table)
     assert pl.read_csv(table).height == 6
     assert "The feedback loop" in page.read_text(encoding="utf-8")
     assert run_dpaa(*call, "--out", table).code == 2

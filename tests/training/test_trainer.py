@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,8 +15,8 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Batch, Rows, Tables
-from dpaa.training._state import Callbacks, CheckpointFolder, Progress
-from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer
+from dpaa.training._state import Callbacks, CheckpointFolder, EarlyStopping, Progress
+from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer, learning_rate_at
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started
 
@@ -151,7 +152,6 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     with pytest.raises(Interrupted):
         first.run()
     checkpoint = folder.load()
-    assert checkpoint is not None
     resumed = method_of(**settings)
     how = {"callbacks": Callbacks(on_epoch=parts.append), "checkpoints": folder, "identity": {"a": 1}}
     found = Trainer(resumed, validate=hash_validate, **how).run(checkpoint)
@@ -164,7 +164,6 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     folder = CheckpointFolder(tmp_path / "checkpoint")
     Trainer(method_of(), checkpoints=folder, callbacks=Callbacks(checkpoint_seconds=0)).run()
     checkpoint = folder.load()
-    assert checkpoint is not None
     checkpoint.tensors.pop("adam.mean")
     with pytest.raises(InputError, match=r"the checkpoint does not fit this training .*mean"):
         Trainer(method_of(), checkpoints=folder).run(checkpoint)
@@ -203,9 +202,6 @@ def test_a_loss_that_is_not_one_number_is_told(made: Callable[[torch.Tensor], ob
     method = method_of(epochs=1)
     with pytest.raises(InputError, match=f"method wrong must be a tensor of one number, got {told}; return a mean"):
         Trainer(attach(Wrong(**method.get_params()), method.graph)).run()
-
-
-# ----------------------------------------------------------------------
 
 
 CHOSEN = {"embedding_size": 40, "layers": 2, "batch_size": 16, "learning_rate": 0.01, "kernel": "bag", "seed": 5}
@@ -256,18 +252,51 @@ def test_every_step_is_that_of_torch(kind: type[LightGCN], decay: float) -> None
     assert all(parameter.grad is None for parameter in method.tables.parameters.values())
 
 
-def test_a_state_taken_back_goes_on_to_the_same_bits() -> None:
-    graph = some_graph()
-    method, other = (started(MACR, graph, **CHOSEN) for _ in range(2))
-    adam, again = TiledAdam(method.tables), TiledAdam(other.tables)
-    steps(method, adam, epoch=1)
-    other.tables.restore(method.tables.snapshot())
-    again.load_state({name: tensor.clone() for name, tensor in adam.state().items()})
-    fresh = started(MACR, graph, **CHOSEN)
-    fresh.tables.restore(method.tables.snapshot())
-    steps(method, adam, epoch=2)
-    steps(other, again, epoch=2)
-    steps(fresh, TiledAdam(fresh.tables), epoch=2)
-    for name, tensor in method.tables.snapshot().items():
-        assert torch.equal(other.tables.snapshot()[name], tensor), name
-    assert not torch.equal(fresh.tables.snapshot()["ego"], method.tables.snapshot()["ego"]), "the moments matter"
+# ---------------------------------------------------------------------- early stopping, the rate of a step
+
+
+def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:
+    stopping = EarlyStopping(patience=3)
+    values = [0.1, 0.3, 0.3, 0.2, 0.29]
+    assert [stopping.improved(epoch, value) for epoch, value in enumerate(values, 1)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    assert (stopping.best.epoch, stopping.best.value) == (2, 0.3)
+    assert [stopping.exhausted(epoch) for epoch in (3, 4, 5)] == [False, False, True]
+
+
+def test_steps_must_have_passed_as_well() -> None:
+    stopping = EarlyStopping(patience=2, patience_steps=10, minimum_steps=25)
+    assert stopping.improved(1, 0.5, step=3)
+    assert not stopping.exhausted(5, step=12), "steps since the best"
+    assert not stopping.exhausted(5, step=15), "steps in all"
+    assert not stopping.exhausted(2, step=99), "epochs"
+    assert stopping.exhausted(5, step=25)
+
+
+def test_auto_steps_grow_as_the_learning_rate_falls() -> None:
+    default = EarlyStopping.of(LightGCN())
+    assert (default.patience, default.patience_steps, default.minimum_steps) == (50, 1500, 1500)
+    fast = EarlyStopping.of(LightGCN(learning_rate=1e-2))
+    assert (fast.patience_steps, fast.minimum_steps) == (150, 150)
+    set_by_hand = EarlyStopping.of(LightGCN(patience_steps=7, minimum_steps=0))
+    assert (set_by_hand.patience_steps, set_by_hand.minimum_steps) == (7, 0)
+    assert EarlyStopping.of(LightGCN(**PAPER_TRAINING)) == EarlyStopping(patience=50)
+
+
+@pytest.mark.parametrize(
+    ("given", "rates"),
+    [
+        ({"warmup_steps": 4}, {1: 0.005, 3: 0.015, 4: 0.02, 5: 0.02, 10_000: 0.02}),
+        ({"warmup_steps": 4, "learning_rate_schedule": "inverse-sqrt"}, {1: 0.005, 4: 0.02, 16: 0.01, 400: 0.002}),
+        ({"warmup_steps": 0, "learning_rate_schedule": "inverse-sqrt"}, {1: 0.02, 4: 0.01}),
+        ({}, {1: 0.02, 50: 0.02, 10_000: 0.02}),
+    ],
+)
+def test_rates_by_hand(given: dict[str, Any], rates: dict[int, float]) -> None:
+    configured = LightGCN(learning_rate=0.02, **given)
+    assert {step: learning_rate_at(step, configured) for step in rates} == pytest.approx(rates)

@@ -1,19 +1,15 @@
 """The table of many methods: equal trials, the numbers of the runs it trained, resumed."""
 
-import io
 import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import dpaa
-from dpaa.cli import console
 from dpaa.data.dataset import Dataset
 from dpaa.data.sources.world import simulate
 from dpaa.methods.macr import REFERENCES
 from dpaa.tuning.benchmark import benchmark
-from tests.command import dpaa_ok
 
 QUICK = {"epochs": 2, "embedding_size": 4}
 
@@ -55,22 +51,3 @@ def test_it_is_resumed_and_adds_methods(made: Path, data: Dataset) -> None:
     names = [one["method"] for one in found.methods]
     assert names[:4] == ["most-popular", "lightgcn", "ease", "macr"]
     assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
-
-
-def test_a_terminal_of_80_columns_shows_the_table_whole(
-    made: Path, data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data.write(tmp_path / "data")
-    screen = io.StringIO()
-    monkeypatch.setattr(console.out, "console", Console(file=screen, width=80, force_terminal=True, color_system=None))
-    words = ("--methods", "most-popular,lightgcn,ease,macr", "--trials", 2, "--seeds", 2, "--out", made)
-    fixed = [word for name, value in QUICK.items() for word in ("--set", f"{name}={value}")]
-    dpaa_ok("benchmark", tmp_path / "data", *words, *fixed)
-    lines = screen.getvalue().splitlines()
-    (header,) = [line.split() for line in lines if "look-ups" in line and "seconds" in line]
-    assert header == ["method", "trials", "look-ups", "validation", "recall@20", "seconds"]
-    (row,) = [line.split() for line in lines if line.startswith(" macr ") and " 16 " in line]
-    assert row[:3] == ["macr", "2", "16"]
-    table = lines[: next(number for number, line in enumerate(lines) if line.startswith("look-ups:"))]
-    assert max(map(len, table)) <= 80
-    assert any(line.startswith("best of macr: ") for line in lines)

@@ -63,8 +63,6 @@ def test_what_is_fixed_is_not_searched_and_lists_replace_ranges() -> None:
     grid = search_space(DPAA, "wide", {"layers": 2, "l2": 0.0}, {"learning_rate": ["1e-3", "1e-4", "0.001"]})
     assert not {"layers", "l2"} & grid.keys()
     assert grid["learning_rate"] == (1e-3, 1e-4)
-    with pytest.raises(InputError, match="it is fixed too"):
-        search_space(DPAA, "wide", {"layers": 2}, {"layers": [1]})
     assert Range(1e-4, 1e-2, log=True).neat(0.00123456) == 0.00123, "few digits"
     assert in_words({"a": Range(1, 4, whole=True), "b": (1e-3, "x")}) == {"a": "1 … 4, whole", "b": "0.001 · x"}
 
@@ -83,9 +81,6 @@ def test_the_page_shows_the_spaces() -> None:
         table = spaces
         page.write_text(f"{before}<!-- spaces -->\n{table}<!-- end -->{after}", encoding="utf-8")
     assert table == spaces, "run `DPAA_WRITE_DOCS=1 pytest tests/tuning`"
-
-
-# ----------------------------------------------------------------------
 
 
 def test_the_best_hyperparameters_can_be_read_back_and_name_the_number_of_trials(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +20,7 @@ from dpaa.tuning.tune import tune
 from tests.command import dpaa_ok, run_dpaa
 from tests.postgres import Postgres, running
 from tests.tuning.conftest import TINY
+from tests.waiting import wait_until
 
 PASSWORD = "s3cret/@ word"
 PATIENT = "from dpaa.tuning import _study as s; s.HEARTBEAT, s.GRACE = 1, 4; from dpaa.cli import main; main()"
@@ -31,13 +31,6 @@ def read(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def until(true: Callable[[], object], seconds: float = 300.0) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
 def test_killed_with_its_workers_it_loses_only_what_was_in_flight(world: Dataset, tmp_path: Path) -> None:
     world.write(tmp_path / "data")
     folder, settings = tmp_path / "study", TINY | {"epochs": 20}
@@ -45,7 +38,7 @@ def test_killed_with_its_workers_it_loses_only_what_was_in_flight(world: Dataset
     words = ["tune", str(tmp_path / "data"), "--method", "lightgcn", *options.split()]
     parent = subprocess.Popen([sys.executable, "-m", "dpaa", *words], stderr=subprocess.DEVNULL)
     try:
-        until(lambda: len(read(folder / "trials.jsonl")) >= 3)
+        wait_until(lambda: len(read(folder / "trials.jsonl")) >= 3)
         with pytest.raises(InputError, match="study is in use by another process"):
             tune(folder, world, "lightgcn", settings=settings, trials=1, prune_after=0)
     finally:
@@ -97,7 +90,7 @@ def test_two_workers_on_postgresql_one_killed_every_trial_once(
     call += ["--storage", server.url, "--out"]
     workers = [subprocess.Popen([*call, str(tmp_path / name)], stderr=subprocess.DEVNULL) for name in ("a", "b")]
     try:
-        until(lambda: read(tmp_path / "a" / "trials.jsonl") or workers[0].poll() is not None)
+        wait_until(lambda: read(tmp_path / "a" / "trials.jsonl") or workers[0].poll() is not None)
         assert workers[0].poll() is None, "the worker ended before it was killed"
     finally:
         os.kill(workers[0].pid, signal.SIGKILL)
