@@ -47,6 +47,8 @@ def test_what_is_typed() -> None:
     assert parse_reranker("Dial") == Dial()
     assert parse_reranker(" None ") is None
     assert stored_reranker(None, "the run") is None
+    earlier = {"name": "xquad", "settings": {"strength": 0.3, "head_share": 0.5}}
+    assert stored_reranker(earlier, "the run") == parse_reranker("xquad,strength=0.3,popular_mass=0.5")
     for text in ("none,kappa=3", "dial,kappa=1,kappa=2", "dial,kappa"):
         with pytest.raises(InputError):
             parse_reranker(text)

@@ -248,6 +248,8 @@ def stored_reranker(stored: object, source: object) -> Reranker | None:
     if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
         raise InputError(f"{source} does not say which re-ranker it uses; restore it or train again")
     params = stored.get("settings")
+    if isinstance(params, dict) and "head_share" in params:  # its name until 0.1.0
+        params = {("popular_mass" if name == "head_share" else name): value for name, value in params.items()}
     kind = RERANKERS.stored(stored["name"], stored.get("origin"), source)
     return _made(kind, params if isinstance(params, dict) else {})
 
