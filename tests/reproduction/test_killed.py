@@ -45,7 +45,7 @@ def test_killed_it_loses_only_what_was_in_flight(files: Path, tmp_path: Path) ->
         return [str(word) for word in words]
 
     def finished(folder: Path = tmp_path) -> dict[str, dict[str, object]]:
-        results = (folder / "results" / "severity").glob("lightgcn-*.json")
+        results = (folder / "results" / "severity").glob("*.json")
         return {file.name: json.loads(file.read_text())["metrics"] for file in results}  # whole files only
 
     process = subprocess.Popen([sys.executable, "-c", MAIN, *call(tmp_path, 2)], stderr=subprocess.DEVNULL)
@@ -53,8 +53,8 @@ def test_killed_it_loses_only_what_was_in_flight(files: Path, tmp_path: Path) ->
     workers = children(process.pid)
     assert process.wait(PATIENCE) == -signal.SIGKILL
     wait_until(lambda: not set(workers) & set(children(1)))
-    left = SEEDS - len(finished())
-    assert 0 < left < SEEDS
+    left = 2 * SEEDS - len(finished())  # a training of most-popular, too, may have been in flight
+    assert 0 < left < 2 * SEEDS
     assert f"\n{left} trained" in dpaa_ok(*call(tmp_path, 1)).err
     dpaa_ok(*call(tmp_path / "straight", 1))
     assert finished() == finished(tmp_path / "straight"), "as if never interrupted"
