@@ -162,7 +162,7 @@ class DialCurve:
             own = {"points": points, "kappa": active_kappa(stored)}
             curve = TypeAdapter(cls).validate_python(stored | own)
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None
         return curve
 
