@@ -603,7 +603,7 @@ def checked(kind: type[C], content: object, file: str | Path, remedy: str = AGAI
         return kind.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        why = f"{'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+        why = f"{'.'.join(map(str, first['loc']))}: {first['msg'].partition(' or instance of ')[0].lower()}"
         raise InputError(f"{file} is damaged ({why}); {remedy}") from None
 
 
