@@ -130,7 +130,7 @@ def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
 def test_differences_have_intervals_and_harm_is_named() -> None:
     values = {"baseline": 0.2, "value": 0.1, "delta": -0.1, "interval": [-0.15, -0.05], "p_holm": 0.0001}
     lift = {"entry": "new", "metric": "arp@5", "verdict": "better", "relative": -0.5} | values
-    near_zero = lift | {"metric": "recall@5/niche", "relative": None, "verdict": "not shown"}
+    near_zero = lift | {"metric": "recall@5/niche", "relative": None, "verdict": "not shown", "interval": [None, None]}
     harm = {"entry": "new", "metric": "recall@5/popular", "margin": 0.05, "baseline": 0.2, "value": 0.1}
     content = {"baseline": "old", "k": 5, "deltas": [lift, near_zero], "no_harm": [harm | {"verdict": "harm"}]}
     section = documents.comparison(Comparison.model_validate(content))

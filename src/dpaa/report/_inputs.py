@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dpaa._io import LARGE_JSON, read_json
 from dpaa._text import printable
@@ -127,6 +127,11 @@ class Delta(Document):
     interval: tuple[float, float] | None = None
     p_holm: float | None = None
     verdict: str
+
+    @field_validator("interval", mode="before")
+    @classmethod
+    def _without_ends(cls, ends: object) -> object:
+        return None if ends == [None, None] else ends  # too few users have a value
 
 
 class NoHarm(Document):
