@@ -1,6 +1,6 @@
 """Which point?  The Pareto frontier, and one point: within a promise, for a target, or where returns diminish.
 
-Every number that is reported of a choice comes from users who had no part in it (cross-fitting).  The validation users
+Every number that is reported of a choice comes from users held out of it (cross-fitting).  The validation users
 are divided at random into five folds.  The rule is applied six times: without each fold, and on all users.  The first
 five choices are measured on the users of the fold they have not seen; the sixth is what the call returns.
 

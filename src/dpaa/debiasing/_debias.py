@@ -78,7 +78,7 @@ class Debiased:
     points : every model with every re-ranker
     chooser : compares them with the baseline
     choice : index of a point, why, and what is confirmed
-    statement : baseline and choice on users who had no part in the choice
+    statement : baseline and choice on held-out users
     notes : what was left out
     """
 

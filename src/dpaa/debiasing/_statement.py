@@ -1,4 +1,4 @@
-"""What a choice changes, and for whom: both sides measured on the same users, who had no part in the choice."""
+"""What a choice changes, and for whom: both sides measured on the same held-out users."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Goal(Document):
 
 
 class HeldOut(Document):
-    """Baseline and choice on users who had no part in the choice."""
+    """Baseline and choice on held-out users."""
 
     users: int
     folds: int = 0
