@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.errors import InputError
+from dpaa import Dataset, InputError, read_dataset
+from dpaa.data.ids import SPLITS
+from dpaa.data.pairs import Pairs, popular_items
 
 rows = st.lists(st.tuples(st.text(max_size=3).map("u{}".format), st.integers(-5, 5)), min_size=1, unique=True)
 
@@ -141,3 +142,67 @@ def test_candidates_may_be_plain_ids(candidates: object) -> None:
 def test_candidates_that_are_none(candidates: object) -> None:
     with pytest.raises(InputError, match=r"candidates|item_id"):
         Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [10, 20]}), candidates=candidates)
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=40))
+def test_pairs_are_the_sorted_set_with_places_of_users_and_keys(pairs: list[tuple[int, int]]) -> None:
+    made = Pairs.of([user for user, _ in pairs], [item for _, item in pairs])
+    assert list(zip(made.user.tolist(), made.item.tolist(), strict=True)) == sorted(set(pairs))
+    assert made.user.dtype == made.item.dtype == np.int32
+    indptr = made.indptr(9)
+    assert len(indptr) == 10
+    for user in range(9):
+        assert set(made.item[indptr[user] : indptr[user + 1]]) == {item for other, item in pairs if other == user}
+    keys = made.keys(9)
+    assert (np.diff(keys) > 0).all()
+    assert keys.dtype == np.int64
+
+
+def test_keys_do_not_overflow() -> None:
+    assert Pairs.of([2_000_000], [1_999_999]).keys(2_000_000).tolist() == [4_000_001_999_999]
+
+
+def notes_of(*splits: list[tuple[int, int]], candidates: pl.Series | None = None) -> list[str]:
+    schema = {"user_id": pl.Int64, "item_id": pl.Int64}
+    frames = (pl.DataFrame(pairs, schema=schema, orient="row") for pairs in splits)
+    return list(Dataset.of(dict(zip(SPLITS, frames, strict=True)), name="x", candidates=candidates, about={}).notes)
+
+
+def test_empty_splits() -> None:
+    assert notes_of([(1, 1)], [], []) == [
+        "the validation split is empty: early stopping and tuning are impossible",
+        "the test split is empty: nothing can be evaluated",
+    ]
+
+
+def test_overlap() -> None:
+    found = notes_of([(1, 1), (1, 2), (2, 2)], [(1, 1), (2, 1)], [(1, 2), (1, 1), (2, 1)])
+    both = [note.partition(":")[0] for note in found]
+    assert both == [
+        "1 pairs are in both train and valid",
+        "2 pairs are in both train and test",
+        "2 pairs are in both valid and test",
+    ]
+
+
+def test_cold_users_and_items() -> None:
+    found = notes_of([(1, 1), (1, 2)], [(1, 3)], [(1, 4), (5, 1)], candidates=pl.Series([1, 4, 8]))
+    assert found == [
+        "1 of 2 test users have no training pair (such as 5): nothing was learned about them",
+        "2 of 3 candidate items have no training pair (such as 4): they are ranked by chance",
+        "1 of 2 test items have no training pair (such as 4): they are ranked by chance",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "popular"),
+    [
+        ([50, 30, 10, 10], [True, True, False, False]),  # 80 of 100 are covered by two
+        ([50, 29, 11, 10], [True, True, True, False]),
+        ([1, 1, 1, 1, 1], [True, True, True, True, False]),  # ties by lower index
+        ([0, 7, 0], [False, True, False]),
+        ([0, 0], [False, False]),
+    ],
+)
+def test_popular_items_by_hand(counts: list[int], popular: list[bool]) -> None:
+    assert popular_items(np.array(counts)).tolist() == popular

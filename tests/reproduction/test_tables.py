@@ -1,14 +1,16 @@
-"""Cells, ranks and improvements, from results whose numbers are known."""
+"""Cells, ranks and improvements, from results whose numbers are known; packed results are the same results."""
 
 import csv
 import math
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
 from dpaa.reproduction import BUDGETS, Chapter, Plan, Table, _paper, write_chapters
 from dpaa.reproduction._chapters import RECALL, _severity_tables
-from dpaa.reproduction._results import RunResult
+from dpaa.reproduction._results import ResultStore, RunResult, Study
 from dpaa.reproduction._tables import Cell
 
 RECALLS = {"most-popular": 0.2, "lightgcn": 0.1, "ips": 0.05, "dpaa": 0.15}
@@ -62,3 +64,40 @@ def test_files_have_full_precision_and_the_page_has_every_cell(tmp_path: Path) -
         "| m | x | y |", "| --- | --- | --- |",
         "| a\\|b | <i> | ☆ 0.2000 ± 0.1414<br>(0.1300, +0.0700) |", "", "- gone",
     ]  # fmt: skip
+
+
+PACK = Path(__file__).parents[2] / "scripts" / "pack_results.py"
+
+
+def trained(seed: int = 0, **more: object) -> RunResult:
+    content = {
+        "data": "s=5",
+        "label": "dpaa layer_emphasis=2",
+        "method": "dpaa",
+        "seed": seed,
+        "settings": {"layers": 4, "l2": 2.73e-06, "iiw": True, "kernel": "auto"},
+        "metrics": {"drop": {"recall@20": 0.1 + 0.2, "arp@20": 1 / 3, "hit@20": None}},
+        "details": {"fingerprint": "f" * 64, "training": {"best_epoch": 7}, "tuned": None},
+    }
+    return RunResult(**content | more)  # type: ignore[arg-type]
+
+
+def test_packed_results_are_the_same_to_the_last_digit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = ResultStore(tmp_path, "severity", RunResult)
+    written = {f"dpaa-{seed}": trained(seed) for seed in range(3)}
+    written["dpaa-failed"] = trained(9, metrics={}, details={"failed": "the loss became nan"})
+    for key, content in written.items():
+        one.write(key, content)
+    loose = {key: one.read(key) for key in written}
+    assert loose["dpaa-1"] == written["dpaa-1"]
+    tuned = Study(data="s=5", method="ips", fingerprint="f", settings={"l2": 1e-5}, valid=0.1, trials=2,
+                  seconds=0.3, fixed={}, tuning={"space": "wide"}, tried=[{"curve": [0.1, 0.2]}])  # fmt: skip
+    ResultStore(tmp_path, "tuned", Study).write("ips-1", tuned)
+    monkeypatch.setattr(sys, "argv", ["pack_results.py", str(tmp_path)])
+    runpy.run_path(str(PACK), run_name="__main__")
+    assert sorted(file.name for file in tmp_path.rglob("*.*")) == ["severity.parquet", "tuned.parquet"]
+    assert {key: one.read(key) for key in written} == loose
+    assert ResultStore(tmp_path, "tuned", Study).read("ips-1") == tuned
+    assert one.read("dpaa-10") is None
+    one.write("dpaa-1", trained(1, label="newer"))
+    assert one.read("dpaa-1").label == "newer", "a file of its own comes first"

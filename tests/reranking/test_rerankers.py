@@ -1,4 +1,7 @@
-"""Every built-in re-ranker: without strength, and over lists of its own; golden arrays have the rest."""
+"""Re-rankers: without strength, over lists of their own, by a column; what is checked, typed and stored of them.
+
+Golden arrays have the rest.
+"""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -10,14 +13,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from dpaa.data.attributes import ItemAttributes
 from dpaa.data.pairs import popular_items
 from dpaa.errors import InputError
-from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.graph.kernels import top_k
+from dpaa.graph import BipartiteGraph, top_k
 from dpaa.ranking import RERANKERS
-from dpaa.ranking.reranker import Candidates, Reranker, parse_reranker, reranked
+from dpaa.ranking.reranker import Candidates, Dial, Reranker, parse_reranker, reranked, stored_reranker
+from dpaa.ranking.rerankers._greedy import Gain, greedy
+from dpaa.ranking.rerankers.xquad import coverage
 from tests.methods.tools import some_graph
 
 NAMES = [name for name in RERANKERS.built_in if name != "dial"]
@@ -67,8 +72,6 @@ def test_lists_of_their_own_are_those_of_a_block(name: str) -> None:
     assert torch.equal(torch.where(places < 0, -1, items.gather(1, places.clamp(min=0))), expected[1])
     torch.testing.assert_close(found, expected[0])
 
-
-# ---------------------------------------------------------------------- groups of items by a column
 
 BANDS = ["a"] * 20 + ["b"] * 7 + ["c|a"] * 2 + [None]
 """Of 30 items: 20 of a, 7 of b, 2 of a and c, of which the first counts, 1 of none."""
@@ -147,16 +150,6 @@ def test_no_group_is_below_fairrecs_floor(seed: int, k: int, share: float) -> No
     assert refused == (floor > of_none or floor == 0)
 
 
-def test_fairrec_keeps_the_floor_and_the_best_items_otherwise() -> None:
-    graph_ = replace(graph(), attributes=ItemAttributes(pl.DataFrame({"band": ["a"] * 20 + ["b"] * 10})))
-    about, scores = Candidates(graph_, None), block(6)
-    found = reranked(made_of("fairrec,strength=1,by=band"), scores, 4, torch.arange(40), about)[1].numpy()
-    per_band = np.bincount((found[1:] >= 20).astype(int).ravel(), minlength=2)
-    assert per_band.tolist() == [78, 78], "half of 39 · 4 places each"
-    values = np.take_along_axis(scores.numpy(), found, axis=1)
-    assert (np.diff(values[1:], axis=1) <= 0).all(), "in the order of the scores"
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -167,3 +160,89 @@ def test_fairrec_keeps_the_floor_and_the_best_items_otherwise() -> None:
 def test_groups_that_cannot_be_are_refused(text: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
         listed(text)
+
+
+class Given(Reranker):
+    """Answers what it was given."""
+
+    name = "given"
+    title = "a fixed answer"
+    lists: list[list[int]]
+    wide: int = 0
+
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+        columns = torch.tensor(self.lists)
+        return torch.zeros(len(columns), columns.shape[1] + self.wide), columns
+
+
+def test_what_must_not_be_recommended_stays_out_whatever_a_reranker_says(toy_graph: BipartiteGraph) -> None:
+    scores = torch.tensor([[1.0, -torch.inf, 2.0], [-torch.inf, -torch.inf, 0.0]])
+    about = Candidates(toy_graph, None)
+    _, columns = reranked(Given(lists=[[1, 0], [2, 0]]), scores, 2, torch.arange(2), about)
+    assert columns.tolist() == [[-1, 0], [2, -1]]
+    _, columns = reranked(Given(lists=[[2, -1], [-1, -1]]), scores, 2, torch.arange(2), about)
+    assert columns.tolist() == [[2, -1], [-1, -1]]
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_words_and_manifest_come_back(kappa: float) -> None:
+    dial = Dial(kappa=kappa)
+    assert parse_reranker(dial.in_words()) == dial
+    assert stored_reranker(dial.as_json(), "the run") == dial
+
+
+def test_what_is_typed() -> None:
+    assert parse_reranker("dial, kappa = -0.5 ") == Dial(kappa=-0.5)
+    assert parse_reranker("Dial") == Dial()
+    assert parse_reranker(" None ") is None
+    assert stored_reranker(None, "the run") is None
+    earlier = {"name": "xquad", "settings": {"strength": 0.3, "head_share": 0.5}}
+    assert stored_reranker(earlier, "the run") == parse_reranker("xquad,strength=0.3,popular_mass=0.5")
+    for text in ("none,kappa=3", "dial,kappa=1,kappa=2", "dial,kappa"):
+        with pytest.raises(InputError):
+            parse_reranker(text)
+
+
+@pytest.mark.parametrize(
+    ("stored", "says"),
+    [
+        ("dial", "the run does not say which re-ranker it uses"),
+        ({"settings": {}}, "the run does not say which re-ranker it uses"),
+        ({"name": "slots", "origin": {"package": "other"}}, "the run was made with the re-ranker 'slots' of package"),
+        ({"name": "slots", "origin": {"package": "dpaa"}}, "there is no re-ranker 'slots'"),
+        ({"name": "dial", "settings": {"kappa": []}}, "hyperparameter kappa"),
+    ],
+)
+def test_manifests_that_are_refused(stored: object, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        stored_reranker(stored, "the run")
+
+
+HEAD, TAIL = 0, 1
+
+
+def letters(places: Tensor, names: str) -> str:
+    return "".join("-" if place < 0 else names[place] for place in places[0].tolist())
+
+
+def xquad(kind: str, strength: float, wanted: Tensor) -> Gain:
+    return lambda first, counts: torch.lerp(first, wanted * coverage(kind, counts), strength)
+
+
+@pytest.mark.parametrize(
+    ("kind", "strength", "expected"),
+    [
+        ("binary", 0.0, "abcf"),
+        ("smooth", 0.0, "abcf"),
+        ("binary", 0.5, "abdc"),
+        ("smooth", 0.5, "abdc"),
+        ("binary", 0.7, "adbc"),
+        ("binary", 0.8, "adbc"),
+        ("smooth", 0.8, "adbe"),
+    ],
+)
+def test_xquad_by_hand(kind: str, strength: float, expected: str) -> None:
+    scores = torch.tensor([[1.0, 0.9, 0.8, 0.7, 0.4, 0.3]], dtype=torch.float64)
+    groups = torch.tensor([[HEAD, HEAD, HEAD, HEAD, TAIL, TAIL]])
+    found = greedy(scores, groups, 2, 4, xquad(kind, strength, torch.tensor([[0.5, 0.5]], dtype=torch.float64)))
+    assert letters(found, "abcfde") == expected

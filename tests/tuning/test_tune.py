@@ -1,4 +1,4 @@
-"""A study from its first trial to the runs of the best, stopped and resumed."""
+"""A study from its first trial to the runs of the best, stopped and resumed; the table of many methods."""
 
 import json
 import tomllib
@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
-from dpaa.runs.model import Model, load
+import dpaa
+from dpaa import Dataset, InputError, Model, load
+from dpaa.methods.macr import REFERENCES
 from dpaa.tuning import _study as study
+from dpaa.tuning.benchmark import benchmark
 from dpaa.tuning.tune import tune
 from tests.tuning.conftest import FEW, TINY, settings_of
 
@@ -86,9 +87,6 @@ def test_stopped_in_a_trial_the_study_continues_as_it_would_have(
     assert len(calls) == 9
 
 
-# ---------------------------------------------------------------------- what trials train
-
-
 class Sealed:
     """A test split that nobody may look at."""
 
@@ -143,9 +141,6 @@ def test_a_loss_that_is_no_number_is_a_result_too(world: Dataset, tmp_path: Path
         tune(tmp_path / "b", world, "lightgcn", settings=TINY, values=FEW | {"learning_rate": (1e30,), "layers": (1,)})
 
 
-# ---------------------------------------------------------------------- what is wrong
-
-
 def test_a_study_of_another_version_or_call_is_left_alone(world: Dataset, tmp_path: Path) -> None:
     tune(tmp_path / "study", world, "ease", trials=1, seeds=0, prune_after=0)
     about = tmp_path / "study" / "study.json"
@@ -156,3 +151,40 @@ def test_a_study_of_another_version_or_call_is_left_alone(world: Dataset, tmp_pa
     with pytest.raises(InputError, match=r"a call with another format; choose another folder"):
         tune(tmp_path / "study", world, "ease", trials=2, seeds=0)
     assert len((tmp_path / "study" / "trials.jsonl").read_text().splitlines()) == 1
+
+
+QUICK = {"epochs": 2, "embedding_size": 4}
+
+
+@pytest.fixture(scope="module")
+def made(world: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bench") / "table"
+    benchmark(folder, world, ["most-popular", "lightgcn", "ease", "macr"], trials=2, seeds=2, settings=QUICK)
+    return folder
+
+
+def test_every_method_has_the_same_budget(made: Path, world: Dataset) -> None:
+    found = json.loads((made / "benchmark.json").read_text())["found"]
+    trials = {one["method"]: one["trials"] for one in found["methods"]}
+    assert trials == {"most-popular": 1, "lightgcn": 2, "ease": 2, "macr": 2}
+    lookups = {one["method"]: one["lookups"] for one in found["methods"]}
+    assert lookups == {"most-popular": 1, "lightgcn": 2, "ease": 2, "macr": 2 * len(REFERENCES)}
+    runs = {one["method"]: len(one["runs"]) for one in found["methods"]}
+    assert runs == {"most-popular": 1, "lightgcn": 2, "ease": 1, "macr": 2}
+    entries = {one["name"]: one["metrics"] for one in found["comparison"]["entries"]}
+    for one in found["methods"]:
+        recalls = [dpaa.evaluate(load(run), world).metrics["recall@20"] for run in one["runs"]]
+        assert entries[one["method"]]["recall@20"] == pytest.approx(sum(recalls) / len(recalls))
+    assert found["comparison"]["baseline"] == "most-popular"
+    for name in ("table.md", "table.tex", "table.csv", "comparison.json"):
+        assert "lightgcn" in (made / name).read_text()
+
+
+def test_it_is_resumed_and_adds_methods(made: Path, world: Dataset) -> None:
+    before = {file: file.stat().st_mtime_ns for file in made.rglob("model.safetensors")}
+    names = ["most-popular", "lightgcn", "ease", "macr", "als"]
+    found = benchmark(made, world, names, trials=2, seeds=2, settings=QUICK)
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    names = [one["method"] for one in found.methods]
+    assert names[:4] == ["most-popular", "lightgcn", "ease", "macr"]
+    assert ("als" in names) != any(note.startswith("als was left out") for note in found.notes)
