@@ -145,14 +145,6 @@ def test_what_cannot_be_tested_is_refused_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "out" / "2024-03-01" / "debias").mkdir(parents=True)
-    (tmp_path / "out" / "2024-03-01" / "debias" / "thesis.txt").write_text("years of work")
-    with pytest.raises(dpaa.InputError, match="holds something else than a frontier"):
-        dpaa.backtest(tmp_path / "out", drifting(), **HOW)
-    assert [file.name for file in tmp_path.rglob("*.*")] == ["thesis.txt"]
-
-
 def test_seconds_and_milliseconds_are_dates() -> None:
     log = drifting().with_columns(pl.col("timestamp").dt.replace_time_zone("UTC"))
     times = [log, *(log.with_columns(pl.col("timestamp").dt.epoch(unit)) for unit in ("s", "ms"))]  # type: ignore[arg-type]

@@ -1,17 +1,8 @@
-"""All tables and all help pages in a terminal of 80 columns: nothing longer, nothing elided, no word broken."""
+"""All tables in a terminal of 80 columns: nothing longer, nothing elided, no word broken."""
 
-import fcntl
 import io
-import json
-import os
-import pty
 import re
-import struct
-import subprocess
-import sys
-import termios
 from pathlib import Path
-from threading import Thread
 
 import polars as pl
 import pytest
@@ -20,54 +11,27 @@ from rich.console import Console
 from dpaa.cli import console
 from tests.cli.conftest import TINY
 from tests.cli.test_backtest import drifting
-from tests.cli.test_help import NAMES
-from tests.command import dpaa_ok
+from tests.command import dpaa_ok, run_dpaa
 
 WIDTH = 80
-CALLS = """
-import json, sys
-from dpaa.cli import main
-for words in json.load(open(sys.argv[1])):
-    print("\\f" + " ".join(words), flush=True)
-    sys.argv = ["dpaa", *words]
-    try:
-        main()
-    except SystemExit as end:
-        print(f"\\nexit code {end.code}" if end.code else "")
-"""
 RULE = re.compile(r"^ ?─+ ?$")
-NUMBER = re.compile(r"^[-+±*=]?[0-9][0-9,.]*%?$")
 
 
-def in_terminal(calls: list[tuple[object, ...]], folder: Path) -> list[tuple[str, list[str]]]:
-    """Each call, and the lines that a terminal of 80 columns shows of its results; all calls in one process."""
-    (folder / "calls.json").write_text(json.dumps([[str(word) for word in call] for call in calls]))
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, WIDTH, 0, 0))
-    shown: list[bytes] = []
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Where results are printed: a terminal of 80 columns."""
+    shown = io.StringIO()
+    how = {"markup": False, "emoji": False, "highlight": False, "soft_wrap": True}
+    monkeypatch.setattr(console.out, "console", Console(file=shown, width=WIDTH, force_terminal=True, **how))
+    return shown
 
-    def read() -> None:
-        try:
-            while block := os.read(ours, 65536):
-                shown.append(block)
-        except OSError:  # Linux says so where the other end is closed
-            pass
 
-    reader = Thread(target=read)
-    reader.start()
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-    command = [sys.executable, "-c", CALLS, str(folder / "calls.json")]
-    with (folder / "err.txt").open("w") as err:
-        subprocess.run(
-            command, stdout=theirs, stderr=err, env=environment | {"TERM": "xterm"}, check=False, timeout=600
-        )
-    os.close(theirs)
-    reader.join(60)
-    os.close(ours)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(shown).decode()).replace("\r\n", "\n")
-    parts = [part.partition("\n") for part in text.split("\f")[1:]]
-    assert len(parts) == len(calls), (folder / "err.txt").read_text()
-    return [(words, lines.splitlines()) for words, _, lines in parts]
+def lines_of(screen: io.StringIO) -> list[str]:
+    """What is on the screen, which is cleared."""
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue())
+    screen.seek(0)
+    screen.truncate()
+    return text.splitlines()
 
 
 def tables(lines: list[str]) -> list[list[str]]:
@@ -82,7 +46,7 @@ def tables(lines: list[str]) -> list[list[str]]:
 
 
 @pytest.mark.slow
-def test_every_table_is_complete(walk: Path, tmp_path: Path) -> None:
+def test_every_table_is_complete(walk: Path, tmp_path: Path, screen: io.StringIO) -> None:
     folder, data, run = tmp_path, walk / "data", walk / "run"
     log = drifting(4)
     log.write_csv(folder / "log.csv")
@@ -118,9 +82,11 @@ def test_every_table_is_complete(walk: Path, tmp_path: Path) -> None:
         ("methods",),
         ("reproduce", "field", "--results", folder / "results", "--out", folder / "field"),
     ]  # fmt: skip
-    shown = in_terminal(calls, folder)
-    for words, lines in shown:
-        assert "exit code 2" not in lines, (words, (folder / "err.txt").read_text())
+    lines_of(screen)
+    for words in calls:
+        said = run_dpaa(*words)
+        assert said.code != 2, (words, said.err)
+        lines = lines_of(screen)
         found = tables(lines)
         assert found, (words, lines)
         for line in (line for table in found for line in table):
@@ -130,29 +96,14 @@ def test_every_table_is_complete(walk: Path, tmp_path: Path) -> None:
             assert len(line.rstrip()) <= WIDTH or " " not in line.strip(), (words, line)
 
 
-def test_a_table_that_is_too_wide_is_stacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    monkeypatch.setattr(console.out, "console", Console(file=screen, width=WIDTH, force_terminal=True, soft_wrap=True))
+def test_a_table_that_is_too_wide_is_stacked(screen: io.StringIO) -> None:
     names = ["ease + calibrated-popularity 0.9", "* mine + dial -0.25 + calibrated-popularity 0.9 depth=200"]
     header = ["", *(f"NDCG@20 of estimate {number}" for number in range(9))]
     console.print_table("Candidates", header, [[name, *["12,345.1234"] * 9] for name in names])
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
+    lines = lines_of(screen)
     assert max(len(line.rstrip()) for line in lines) <= WIDTH
     assert sum(line.count("12,345.1234") for line in lines) == 18
     assert sum("calibrated-popularity 0.9" in line for line in lines) >= 4, "a name in each part"
     assert len(tables(lines)) > 1
     console.out.print("a word " * 20 + "/a/path" * 20)
-    assert screen.getvalue().splitlines()[-1] == "/a/path" * 20, "whole, so that it can be clicked"
-
-
-@pytest.mark.slow
-def test_every_page_of_help_is_complete(tmp_path: Path) -> None:
-    for words, lines in in_terminal([("--help",), *((*name.split(), "--help") for name in NAMES)], tmp_path):
-        text = "\n".join(lines)
-        assert max(len(line.rstrip()) for line in lines) <= WIDTH, words
-        assert not re.search(r"<\w+( range)?>|\[x[<>]", text), words
-        assert f"dpaa {words.removesuffix('--help')}".strip() in text.partition("Example")[2], words
-        for line in lines:
-            assert not re.search(r"\w…\s*│?$", line.rstrip()), (words, line)
-    first = dpaa_ok("--help").out.partition("Start here")[2].partition("╰")[0]
-    assert re.findall(r"│ (\w+) ", first) == ["audit", "debias", "evaluate", "recommend", "report"]
+    assert lines_of(screen)[-1] == "/a/path" * 20, "whole, so that it can be clicked"

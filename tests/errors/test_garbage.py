@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -10,12 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpaa.data.dataset import read_dataset
+from dpaa import InputError, load, read_dataset
 from dpaa.data.inputs import FORMATS, open_table
 from dpaa.data.log import PositiveRule, read_candidates, read_log
-from dpaa.errors import InputError
 from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import load
 from dpaa.training._state import Checkpoint, CheckpointFolder
 from tests.errors.workshop import LOG
 
@@ -87,26 +86,24 @@ def test_tables(fmt: str, zipped: bool, data: st.DataObject, tmp_path: Path, mon
         read_candidates(open_table(file, data.draw(st.sampled_from([fmt, None]))))
 
 
-@many
-@given(data=st.data())
-def test_datasets(data: st.DataObject, built: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(built / "data", tmp_path / "data", dirs_exist_ok=True))
-    file = folder / data.draw(st.sampled_from(sorted(path.name for path in folder.iterdir())))
-    file.write_bytes(data.draw(garbage(file.read_bytes())))
-    with contextlib.suppress(InputError):
-        read_dataset(folder).describe()
-
-
-@settings(many, max_examples=60)
-@given(data=st.data())
-def test_runs(data: st.DataObject, built: Path, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(built / "run", tmp_path / "run", dirs_exist_ok=True))
-    file = folder / data.draw(st.sampled_from(sorted(path.name for path in folder.iterdir())))
-    file.write_bytes(data.draw(garbage(file.read_bytes())))
+def read_run(folder: Path) -> None:
     with contextlib.suppress(InputError):
         RunFolder(folder).history()
+    load(folder).recommend(k=3)
+
+
+READERS: dict[str, Callable[[Path], object]] = {"data": lambda folder: read_dataset(folder).describe(), "run": read_run}
+
+
+@pytest.mark.parametrize("kind", READERS)
+@settings(many, max_examples=40)
+@given(data=st.data())
+def test_folders(kind: str, data: st.DataObject, built: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(built / kind, tmp_path / kind, dirs_exist_ok=True))
+    file = folder / data.draw(st.sampled_from(sorted(path.name for path in folder.iterdir())))
+    file.write_bytes(data.draw(garbage(file.read_bytes())))
     with contextlib.suppress(InputError):
-        load(folder).recommend(k=3)
+        READERS[kind](folder)
 
 
 @many
