@@ -1,7 +1,6 @@
 """Methods and re-rankers from outside: installed as a plug-in, or named in the call; never because a file says so."""
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,7 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
+from dpaa import Dataset, InputError
 from dpaa.methods import METHODS, find_method
 from dpaa.plugins import Registry
 from dpaa.ranking import Reranker
@@ -19,7 +17,7 @@ from dpaa.runs.fit import fit_into, make_method
 from tests.command import dpaa_ok, run_dpaa
 
 PLUGIN = Path(__file__).parent / "plugin"
-SIDES = ("noisy-views", "direct-au", "ease", "ease-slots")
+SIDES = ("direct-au", "ease", "ease-slots")
 QUICK = ("--set", "epochs=3", "--set", "embedding_size=8", "--set", "layers=2", "--set", "threads=1")
 
 
@@ -52,11 +50,11 @@ def told(site: Path, small_world: Dataset, tmp_path_factory: pytest.TempPathFact
     sides = [place / name for name in SIDES]
     slots = "niche-slots,share=0.8"
     calls: dict[str, Sequence[object]] = {
-        **{f"train {name}": (*begin, name, *QUICK, "--out", place / name) for name in SIDES[:2]},
+        "train": (*begin, "direct-au", *QUICK, "--out", place / "direct-au"),
         "train slots": (*begin, "ease", "--rerank", slots, "--out", place / "ease-slots"),
         "train ease": (*begin, "ease", "--out", place / "ease"),
         "methods": ("methods", "--json"),
-        "measured": ("evaluate", place / "noisy-views", "--json"),
+        "measured": ("evaluate", place / "direct-au", "--json"),
         "compared": ("compare", *sides, "--json"),
         "page": ("report", *sides, "--out", place / "page.html"),
         "with slots": ("evaluate", place / "ease-slots", "--json"),
@@ -77,9 +75,9 @@ def runs(told: tuple[Path, dict[str, str]]) -> Path:
 
 def test_a_package_brings_methods_and_a_reranker(told: tuple[Path, dict[str, str]]) -> None:
     runs, said = told
-    manifest = json.loads((runs / "noisy-views" / "manifest.json").read_text())
+    manifest = json.loads((runs / "direct-au" / "manifest.json").read_text())
     assert manifest["method_origin"] == {
-        "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.noisy_views:NoisyViews"
+        "package": "dpaa-example", "version": "0.3.0", "class": "dpaa_example.direct_au:DirectAU"
     }  # fmt: skip
     known = json.loads(said["methods"])
     assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
@@ -117,7 +115,7 @@ def test_a_broken_plugin_and_one_that_is_not_installed(
         for words in (
             ("methods", "broken"),
             ("methods", "--json"),
-            ("evaluate", runs / "noisy-views"),
+            ("evaluate", runs / "direct-au"),
             ("recommend", runs / "ease-slots"),
             ("recommend", run),
             ("--plugin", place, "recommend", run),
@@ -213,13 +211,11 @@ def test_a_class_needs_a_name_and_a_title(change: dict[str, Any]) -> None:
 def test_other_processes_find_what_only_this_call_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(PLUGIN)
     monkeypatch.setattr(METHODS, "_named", {})
-    assert (
-        METHODS.address(METHODS.add("dpaa_example.noisy_views:NoisyViews").name)
-        == "dpaa_example.noisy_views:NoisyViews"
-    )
+    place = "dpaa_example.direct_au:DirectAU"
+    assert METHODS.address(METHODS.add(place).name) == place
     assert METHODS.address("ease") == "ease"
-    with pytest.raises(InputError, match=r"cannot import noisy-views .*; name it as package\.module:Class"):
-        METHODS.add("noisy-views")
+    with pytest.raises(InputError, match=r"cannot import direct-au .*; name it as package\.module:Class"):
+        METHODS.add("direct-au")
 
 
 def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_path: Path) -> None:
@@ -232,9 +228,6 @@ def test_a_method_that_raises_leaves_no_run_behind(small_world: Dataset, tmp_pat
     with pytest.raises(ZeroDivisionError):
         fit_into(tmp_path / "new" / "run", small_world, make_method(small_world, Raises, {}))
     assert list(tmp_path.iterdir()) == []
-
-
-# ---------------------------------------------------------------------- a method in a file of the user's own
 
 
 MINE = '''
@@ -287,20 +280,3 @@ def test_from_python(place: Path, small_world: Dataset, monkeypatch: pytest.Monk
         Mine(margn=1)
     with pytest.raises(dpaa.InputError, match="hyperparameter margin: input should be greater than or equal to 0"):
         dpaa.fit(small_world, Mine, margin=-1)
-
-
-def test_from_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    dpaa_ok("train", "data", "--method", "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
-    dpaa_ok("train", "data", "--method", "most-popular", "--out", "plain")
-    monkeypatch.setattr(METHODS, "_named", {})  # as in another process
-    assert run_dpaa("evaluate", "run").code == 2
-    plugin = ("--plugin", "mine:Mine")
-    assert json.loads(dpaa_ok(*plugin, "evaluate", "run", "--json").out)["metrics"]["recall@20"] > 0
-    compared = json.loads(dpaa_ok(*plugin, "compare", "run", "plain", "--json").out)
-    assert [entry["name"] for entry in compared["entries"]] == ["run", "plain"]
-    known = json.loads(dpaa_ok(*plugin, "methods", "mine", "--json").out)
-    assert known["mine"]["settings"]["margin"]["default"] == 0.5
-    manifest = json.loads(Path("run/manifest.json").read_text(encoding="utf-8"))
-    assert (manifest["method"], manifest["method_origin"]["class"]) == ("mine", "mine:Mine")

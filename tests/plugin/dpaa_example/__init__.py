@@ -1,1 +1,1 @@
-"""Two methods and a re-ranker for dpaa."""
+"""A method and a re-ranker for dpaa."""
