@@ -5,14 +5,12 @@ import json
 from dataclasses import replace
 from math import nan
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaa import Dataset, InputError, fit
 from dpaa._text import finite
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
 from dpaa.evaluation.dial_curve import (
     KAPPAS,
     DialCurve,
@@ -25,7 +23,6 @@ from dpaa.evaluation.dial_curve import (
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import ValidationExposure
 from dpaa.methods.base import Method
-from dpaa.runs.fit import fit
 
 
 def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) -> DialPoint:
@@ -35,9 +32,6 @@ def point(kappa: float, ndcg: float, recall: float = 0.1, niche: float = 0.1) ->
 def drawn(*points: DialPoint, objective: str = "ndcg") -> DialCurve:
     exposure = ValidationExposure(False, True, 0.4)
     return DialCurve(points, objective, 20, 5, exposure, _best_point(points, objective).kappa, 0.0)
-
-
-# ---------------------------------------------------------------------- the choice
 
 
 @pytest.mark.parametrize("text", ["", "NDCG", "niche:", "niche:-1", "niche:101", "niche:nan", "ndcg:5"])
@@ -70,9 +64,6 @@ def test_nothing_allowed_is_better_than_the_chosen(
         assert all(one.niche_recall <= chosen.niche_recall for one in points if one.ndcg >= floor)
     else:
         assert all(getattr(one, name) <= getattr(chosen, name) for one in points)
-
-
-# ---------------------------------------------------------------------- words and JSON
 
 
 @pytest.mark.parametrize("wrong", [None, "1", True, nan, 1e4, [0.0]])
@@ -113,9 +104,6 @@ def test_a_damaged_curve_is_wrong_input_and_nothing_else(key: str, value: object
         DialCurve.from_json(damaged).in_words()
 
 
-# ---------------------------------------------------------------------- the curve
-
-
 @pytest.fixture(scope="module", params=["lightgcn", "ease"])
 def method(request: pytest.FixtureRequest, small_world: Dataset) -> Method:
     """One that ranks by an inner product, one that does not."""
@@ -135,9 +123,3 @@ def test_every_point_is_what_the_evaluator_says_at_this_setting(method: Method, 
         assert {name: value for name, value in one.named(20).items() if name != "kappa"} == pytest.approx(
             expected, rel=2e-3
         )  # two scores that tie to rounding may change places between the two ways of computing them
-
-
-def test_the_mean_popularity_of_lists_never_falls(method: Method, small_world: Dataset) -> None:
-    arp = [one.arp for one in dial_curve(method, Evaluator(small_world, 20, "valid")).points]
-    assert (np.diff(arp) >= -1e-9).all()
-    assert arp[-1] > 1.2 * arp[KAPPAS.index(0.0)]

@@ -7,11 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpaa import DPAA, DPAAAsPrinted, DPAANormalised, LightGCN
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
-from dpaa.methods.dpaa import DPAA, DPAAAsPrinted, DPAANormalised
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.pretrained import Pretrained
 from dpaa.methods.tables import Tables
 from tests.conftest import random_pairs
@@ -239,14 +238,6 @@ def test_beta_over_four_epochs_by_hand() -> None:
         assert method.edge_weights(0).to_user.item() == pytest.approx(w, rel=1e-5)
     assert [beta for _, beta in expected[:2]] == [1.0, 1.0]
     assert expected[2] == (pytest.approx(0.25), pytest.approx(0.25 / 0.35))
-
-
-def test_a_change_of_the_weights_is_no_movement() -> None:
-    """The tables stand still after epoch 1 while r falls from r_m to r_c."""
-    method = one_pair(half_trust_shift=0.1)
-    told = [method.refresh(epoch) for epoch in (1, 2, 3, 4)]
-    assert [one["embedding_shift"] for one in told] == [None, None, 0.0, 0.0]
-    assert [one["pretrained_share"] for one in told] == [1.0, 1.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("n_layers", [0, 1, 4])

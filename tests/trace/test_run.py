@@ -8,8 +8,7 @@ import pytest
 from dpaa.data.dataset import Dataset, from_files
 from dpaa.errors import InputError
 from dpaa.methods.graph_method import PAPER_TRAINING
-from dpaa.runs.fit import fit_into, make_method
-from dpaa.runs.folder import RunFolder
+from dpaa.runs import RunFolder, fit_into, make_method
 from dpaa.trace import trace_run
 
 COMMON = {"embedding_size": 12, "layers": 2, "epochs": 5, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
@@ -19,8 +18,6 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "all": ("dpaa", {"first_layer_only": 0.3, "layer_emphasis": 2, "half_trust_shift": 0.05}),
     "as-printed": ("dpaa-as-printed", {}),
     "neutral": ("dpaa", {"iiw": False, "layer_emphasis": 0, "initial_residual": 0}),
-    "row": ("navip", {"normalisation": "row"}),
-    "apda": ("apda", {}),
     "none": ("lightgcn", {"layers": 0}),
     "most-popular": ("most-popular", {}),
 }
