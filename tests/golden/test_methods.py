@@ -9,45 +9,15 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
+import dpaa
 from dpaa.methods._shared import distance_correlation, items_of_users
-from dpaa.methods.apda import APDA
 from dpaa.methods.base import attach
-from dpaa.methods.bc_loss import BCLoss
-from dpaa.methods.bsl import BSL
 from dpaa.methods.contrast import batch_softmax, info_nce
-from dpaa.methods.dap import DAP
-from dpaa.methods.ddc import DDC
-from dpaa.methods.dice import DICE
-from dpaa.methods.directau import DirectAU
-from dpaa.methods.ease import EASE
-from dpaa.methods.gf_cf import GFCF
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.invcf import InvCF
-from dpaa.methods.ipl import IPL, hit_ratios
-from dpaa.methods.ips import IPS
-from dpaa.methods.ips_lae import IPSLAE
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.lightgcn_pp import LightGCNpp
-from dpaa.methods.macr import MACR
-from dpaa.methods.ncl import NCL
-from dpaa.methods.ngcf import NGCF
-from dpaa.methods.paac import PAAC
-from dpaa.methods.pd import PD, PDA
+from dpaa.methods.ipl import hit_ratios
 from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.psl import PSL
-from dpaa.methods.relmf import RelMF
-from dpaa.methods.resn import ReSN, principal_energy
-from dpaa.methods.sam_reg import SAMReg
-from dpaa.methods.sgl import SGL
-from dpaa.methods.simgcl import SimGCL
-from dpaa.methods.sl_at_k import SLAtK
-from dpaa.methods.ssm import SSM
-from dpaa.methods.svd_gcn import SVDGCN
+from dpaa.methods.resn import principal_energy
 from dpaa.methods.tables import Batch, Tables, scores
-from dpaa.methods.turbo_cf import TurboCF
-from dpaa.methods.ubpr import UBPR
-from dpaa.methods.ultragcn import UltraGCN
-from dpaa.methods.xsimgcl import XSimGCL
 from tests.golden.files import HERE, N_USERS, all_scores, assert_same, golden, graph, loss_and_gradient, method, triples
 from tests.methods.tools import learned
 
@@ -84,27 +54,15 @@ POWERS = {"receiver_power": 0.55, "sender_power": -0.15, "ego_share": 0.3}
 PARTS = {"interest_weight": 0.3, "conformity_weight": 0.2, "discrepancy_weight": 0.25}
 PROPENSITY = {"propensity_power": 0.5, "propensity_floor": 0.05}
 ALIKE: list[tuple[str, type[GraphMethod], dict[str, Any]]] = [
-    ("lightgcn", LightGCN, {"layers": 3, "l2": 0.01}),
-    (
-        "lightgcn_pp",
-        LightGCNpp,
-        {"layers": 3, "l2": 0.01, **POWERS},
-    ),
-    ("ips", IPS, {"layers": 2, "l2": 0.01}),
-    ("bsl", BSL, {"layers": 2, "temperature": 0.2, "temperature_ratio": 1.25, "l2": 0}),
-    ("ssm", SSM, {"layers": 2, "temperature": 0.14, "l2": 0, "negatives": "batch"}),
-    ("directau", DirectAU, {"layers": 2, "uniformity_weight": 1.7, "l2": 0}),
-    (
-        "dice",
-        DICE,
-        {"layers": 2, "l2": 0, **PARTS},
-    ),
-    ("sam_reg", SAMReg, {"layers": 2, "correlation_weight": 0.3, "l2": 0}),
-    (
-        "relmf",
-        RelMF,
-        {"layers": 0, "l2": 0, "unclicked_weight": 0.4, **PROPENSITY},
-    ),
+    ("lightgcn", dpaa.LightGCN, {"layers": 3, "l2": 0.01}),
+    ("lightgcn_pp", dpaa.LightGCNpp, {"layers": 3, "l2": 0.01, **POWERS}),
+    ("ips", dpaa.IPS, {"layers": 2, "l2": 0.01}),
+    ("bsl", dpaa.BSL, {"layers": 2, "temperature": 0.2, "temperature_ratio": 1.25, "l2": 0}),
+    ("ssm", dpaa.SSM, {"layers": 2, "temperature": 0.14, "l2": 0, "negatives": "batch"}),
+    ("directau", dpaa.DirectAU, {"layers": 2, "uniformity_weight": 1.7, "l2": 0}),
+    ("dice", dpaa.DICE, {"layers": 2, "l2": 0, **PARTS}),
+    ("sam_reg", dpaa.SAMReg, {"layers": 2, "correlation_weight": 0.3, "l2": 0}),
+    ("relmf", dpaa.RelMF, {"layers": 0, "l2": 0, "unclicked_weight": 0.4, **PROPENSITY}),
 ]
 """Those that need the table and a batch of triples and no more; the certificate says who made the array."""
 LOOSER = {"dice": (5e-5, 5e-6), "sam_reg": (2e-4, 2e-6)}
@@ -123,37 +81,36 @@ def test_loss_gradient_and_scores_of_public_code(name: str, kind: type[GraphMeth
 
 @pytest.mark.parametrize("weighting", ["linear", "exponential"])
 def test_apda_without_noise_as_its_authors_have_it(weighting: str) -> None:
-    made = method(
-        APDA, layers=3, residual=0.5, scale=1.2, weighting=weighting, similarity="cosine/D", noise=0, dropout=0, l2=0.01
-    )
+    settings = {"residual": 0.5, "scale": 1.2, "similarity": "cosine/D", "noise": 0, "dropout": 0}
+    made = method(dpaa.APDA, layers=3, l2=0.01, weighting=weighting, **settings)
     check("apda", made, Batch(*triples()), 5e-5, 5e-6, weighting)
     assert_same(all_scores(made), golden("apda")[weighting]["scores"], 5e-5, 5e-6)
 
 
 def test_dap_in_one_cluster_as_its_authors_have_it() -> None:
-    made = method(DAP, layers=3, high_strength=0.4, low_strength=0.3, clusters=1)
+    made = method(dpaa.DAP, layers=3, high_strength=0.4, low_strength=0.3, clusters=1)
     made.finish()
     assert_same(made.scorer()(torch.arange(N_USERS)), golden("dap")["scores"])
 
 
 @pytest.mark.parametrize("activation", ["tanh", "atan", "relu"])
 def test_psl_as_its_authors_have_it(activation: str) -> None:
-    made = method(PSL, layers=2, temperature=0.12, activation=activation, l2=0)
+    made = method(dpaa.PSL, layers=2, temperature=0.12, activation=activation, l2=0)
     check("psl", made, with_drawn("psl"), part=activation)
 
 
 def test_sl_at_k_as_its_authors_have_it() -> None:
     temperatures = {"temperature": 0.2, "weight_temperature": 0.8}
-    made = method(SLAtK, layers=2, list_length=4, quantile_epochs=1, n_negatives=1000, l2=0, **temperatures)
+    made = method(dpaa.SLAtK, layers=2, list_length=4, quantile_epochs=1, n_negatives=1000, l2=0, **temperatures)
     made.refresh(2)  # a thousand draws leave none of the nine items out
     assert_same(made.quantile, golden("sl_at_k")["quantile"])
     check("sl_at_k", made, with_drawn("sl_at_k"))
 
 
 def test_ddc_as_its_authors_have_it() -> None:
-    found, lightgcn = golden("ddc"), method(LightGCN, layers=2)
+    found, lightgcn = golden("ddc"), method(dpaa.LightGCN, layers=2)
     lightgcn.finish()
-    made = attach(DDC(embedding_size=8, layers=2, preferred_share=0.4, group_share=0.25, l2=0.02), graph())
+    made = attach(dpaa.DDC(embedding_size=8, layers=2, preferred_share=0.4, group_share=0.25, l2=0.02), graph())
     made.take_pretrained(Pretrained.of(lightgcn, 2, {}))
     Tables.start(made)
     assert_same(made.popularity_direction, found["e_pop"])
@@ -171,12 +128,12 @@ def test_ddc_as_its_authors_have_it() -> None:
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_turbo_cf_as_its_authors_have_it(order: int) -> None:
-    made = learned(TurboCF, graph(), user_power=0.6, similarity_power=1.3, filter_order=order)
+    made = learned(dpaa.TurboCF, graph(), user_power=0.6, similarity_power=1.3, filter_order=order)
     assert_same(made.scorer()(torch.arange(N_USERS)), golden("turbo_cf")["scores"][str(order)], 1e-5, 1e-6)
 
 
 def test_simgcl_as_warprec_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = method(SimGCL, layers=2, contrast_weight=0.3, noise=0.15, temperature=0.25, l2=0.01)
+    made = method(dpaa.SimGCL, layers=2, contrast_weight=0.3, noise=0.15, temperature=0.25, l2=0.01)
     noise(monkeypatch, 7)
     check("simgcl", made, Batch(*triples("distinct_triples")))
     assert_same(all_scores(made), golden("simgcl")["scores"])
@@ -184,20 +141,20 @@ def test_simgcl_as_warprec_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_xsimgcl_without_noise_as_warprec_has_it() -> None:
     settings = {"contrast_weight": 0.2, "noise": 0, "temperature": 0.15, "contrast_layer": 1}
-    made = method(XSimGCL, layers=3, l2=0.01, include_ego=True, **settings)
+    made = method(dpaa.XSimGCL, layers=3, l2=0.01, include_ego=True, **settings)
     check("xsimgcl", made, Batch(*triples("distinct_triples")))
 
 
 def test_xsimgcl_as_its_authors_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"contrast_weight": 0.25, "noise": 0.2, "temperature": 0.15, "contrast_layer": 2}
-    made = method(XSimGCL, layers=3, l2=0, **settings)
+    made = method(dpaa.XSimGCL, layers=3, l2=0, **settings)
     noise(monkeypatch, 15)
     check("xsimgcl_authors", made, Batch(*triples()))
     assert_same(all_scores(made), golden("xsimgcl_authors")["scores"])
 
 
 def test_sgl_as_recbole_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = method(SGL, layers=2, contrast_weight=0.15, dropped_edges=0.2, temperature=0.3, l2=0)
+    made = method(dpaa.SGL, layers=2, contrast_weight=0.15, dropped_edges=0.2, temperature=0.3, l2=0)
     kept = iter(golden("sgl")["kept"])
 
     def first_the_kept(n: int, **_: object) -> torch.Tensor:
@@ -211,7 +168,7 @@ def test_sgl_as_recbole_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ncl_as_recbole_has_it() -> None:
     found, size = golden("ncl"), len(triples()[0])
     weights = {"structure_weight": 0.01 * size, "kind_weight": 0.02 * size, "item_share": 1.5}  # of sums there
-    made = method(NCL, layers=3, hops=1, temperature=0.2, l2=0, **weights)
+    made = method(dpaa.NCL, layers=3, hops=1, temperature=0.2, l2=0, **weights)
     clusters = {side: torch.tensor(found["clusters"][side]) for side in ("users", "items")}
     tables = {"users": made.tables.user_ego, "items": made.tables.item_ego}
     state = {f"cluster.{side}": clusters[side] for side in clusters}
@@ -223,7 +180,7 @@ def test_ncl_as_recbole_has_it() -> None:
 
 def test_bc_loss_as_its_authors_have_it() -> None:
     found, batch = golden("bc_loss"), Batch(*triples())
-    made = method(BCLoss, layers=2, temperature=0.2, branch_temperature=0.3, branch_weight=0.4, l2=0)
+    made = method(dpaa.BCLoss, layers=2, temperature=0.2, branch_temperature=0.3, branch_weight=0.4, l2=0)
     tables = [torch.tensor(found[f"{side}_popularity"], requires_grad=True) for side in ("user", "item")]
     made.user_popularity, made.item_popularity = tables
     user, item = (normalize(side) for side in made.branch(batch))
@@ -239,7 +196,7 @@ def test_bc_loss_as_its_authors_have_it() -> None:
 def test_invcf_as_its_authors_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     found = golden("invcf")
     weights = {"popularity_weight": 0.3, "mixed_weight": 0.4, "discrepancy_weight": 0}
-    made = method(InvCF, layers=2, temperature=0.17, l2=0, **weights)
+    made = method(dpaa.InvCF, layers=2, temperature=0.17, l2=0, **weights)
     with torch.no_grad():
         made.user_popularity.copy_(torch.tensor(found["user_popularity"]))
         made.item_popularity.copy_(torch.tensor(found["item_popularity"]))
@@ -251,7 +208,7 @@ def test_invcf_as_its_authors_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_macr_as_the_authors_of_bc_loss_have_it() -> None:
     found = golden("macr")
-    made = method(MACR, layers=2, item_weight=0.3, user_weight=0.2, pairs="all", reference=0.7, l2=0)
+    made = method(dpaa.MACR, layers=2, item_weight=0.3, user_weight=0.2, pairs="all", reference=0.7, l2=0)
     with torch.no_grad():
         made.item_branch.copy_(torch.tensor(found["item_weight"]))
         made.user_branch.copy_(torch.tensor(found["user_weight"]))
@@ -265,7 +222,7 @@ def test_macr_as_the_authors_of_bc_loss_have_it() -> None:
 
 def test_pd_and_pda_as_recbole_debias_has_them() -> None:
     found = golden("pda")
-    pd, pda = (method(kind, layers=0, popularity_power=0.3, l2=0) for kind in (PD, PDA))
+    pd, pda = (method(kind, layers=0, popularity_power=0.3, l2=0) for kind in (dpaa.PD, dpaa.PDA))
     check("pda", pd, Batch(*triples()))
     check("pda", pda, Batch(*triples()))
     assert_same(all_scores(pda), found["pda_scores"])
@@ -275,7 +232,7 @@ def test_pd_and_pda_as_recbole_debias_has_them() -> None:
 
 def test_ubpr_as_its_authors_have_it() -> None:
     users, positive, _ = triples()
-    made = method(UBPR, layers=0, lowest_term=0.1, l2=0, **PROPENSITY)
+    made = method(dpaa.UBPR, layers=0, lowest_term=0.1, l2=0, **PROPENSITY)
     check("ubpr", made, Batch(users, positive, torch.tensor(golden("ubpr")["others"])))
 
 
@@ -285,14 +242,14 @@ def test_resn_as_its_authors_have_it(cells: int, monkeypatch: pytest.MonkeyPatch
     found, (users, positive, negative) = golden("resn"), triples()
     distinct, table = torch.unique(users), torch.tensor(golden("inputs")["table"])
     assert_same(principal_energy(table[distinct], table[N_USERS:]), found["regloss"])
-    made = method(ReSN, layers=0, spectral_weight=0.2 * len(distinct) / len(users), l2=0)
+    made = method(dpaa.ReSN, layers=0, spectral_weight=0.2 * len(distinct) / len(users), l2=0)
     check("resn", made, Batch(users, positive, negative))
 
 
 def test_ultragcn_as_its_authors_have_it() -> None:
     found, (users, positive, negative) = golden("ultragcn"), triples()
     weights = {"positive_base": 0.1, "positive_degree": 1, "negative_base": 0.2, "negative_degree": 0.8}
-    made = method(UltraGCN, **weights, negative_weight=3, neighbour_weight=0.5, neighbours=4, l2=0)
+    made = method(dpaa.UltraGCN, **weights, negative_weight=3, neighbour_weight=0.5, neighbours=4, l2=0)
     assert_same(made.near[1], found["neighbour_weights"])
     near = made.near[0][positive].reshape(-1)
     batch = Batch(users, positive, negative, more_items=(torch.tensor(found["negatives"]), near))
@@ -301,7 +258,7 @@ def test_ultragcn_as_its_authors_have_it() -> None:
 
 def test_ipl_as_its_authors_have_it() -> None:
     found, log = golden("ipl"), graph()
-    made = method(IPL, layers=2, evenness_weight=0.7, count_power=1.4, l2=0)
+    made = method(dpaa.IPL, layers=2, evenness_weight=0.7, count_power=1.4, l2=0)
     batch = Batch(*triples(), more_users=(log.edge_user,), more_items=(log.edge_item,))
     made.tables.update_embeddings()
     pairs = scores(made.user_embedding[log.edge_user], made.item_embedding[log.edge_item])
@@ -314,10 +271,10 @@ def test_ipl_as_its_authors_have_it() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "settings"),
     [
-        ("ease", EASE, {"ridge": 2.5}),
-        ("ips_lae", IPSLAE, {"ridge": 2.5, "propensity_slope": 0.6}),
-        ("gf_cf", GFCF, {"rank": 3, "ideal_weight": 0.3}),
-        ("svd_gcn", SVDGCN, {"rank": 4, "emphasis": 3.0, "degree_shift": 4.0}),
+        ("ease", dpaa.EASE, {"ridge": 2.5}),
+        ("ips_lae", dpaa.IPSLAE, {"ridge": 2.5, "propensity_slope": 0.6}),
+        ("gf_cf", dpaa.GFCF, {"rank": 3, "ideal_weight": 0.3}),
+        ("svd_gcn", dpaa.SVDGCN, {"rank": 4, "emphasis": 3.0, "degree_shift": 4.0}),
     ],
 )
 def test_closed_forms_as_others_have_them(name: str, kind: Any, settings: dict[str, Any]) -> None:
@@ -344,7 +301,7 @@ def test_distance_correlation_as_dcor_has_it() -> None:
 
 def test_ngcf_as_recbole_has_it() -> None:
     found = golden("ngcf")
-    made = method(NGCF, layers=2, dropout=0, sent="normalised", l2=0)
+    made = method(dpaa.NGCF, layers=2, dropout=0, sent="normalised", l2=0)
     weights = {name: torch.tensor(value) for name, value in found["weights"].items()}
     with torch.no_grad():
         for layer in range(2):
@@ -357,6 +314,6 @@ def test_ngcf_as_recbole_has_it() -> None:
 
 def test_contrasts_of_paac_as_warprec_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"popular_share": 0.3, "cross_weight": 0.4, "noise": 0.1, "temperature": 0.2}
-    made = method(PAAC, layers=2, alignment_weight=0, contrast_weight=0.3, include_ego=True, l2=0.01, **settings)
+    made = method(dpaa.PAAC, layers=2, alignment_weight=0, contrast_weight=0.3, include_ego=True, l2=0.01, **settings)
     noise(monkeypatch, 10)
     check("paac", made, Batch(*triples("distinct_triples")))
