@@ -8,11 +8,10 @@ import pytest
 import torch
 from hypothesis import settings
 
-from dpaa.data.dataset import Dataset
+from dpaa import METHODS, Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods import METHODS
 from dpaa.ranking import RERANKERS
 from dpaa.training import _state
 from tests.command import Said, dpaa_ok

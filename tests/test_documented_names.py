@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
 from dpaa.runs.fit import fit_into, make_method
 
 ROOT = Path(__file__).parents[1]
@@ -44,7 +43,7 @@ def test_files_that_are_named_exist(page: str) -> None:
 PAGE = Path(__file__).parents[1] / "docs" / "edges.md"
 
 
-def test_the_examples_run(small_world: Dataset, tmp_path: Path) -> None:
+def test_the_examples_run(small_world: dpaa.Dataset, tmp_path: Path) -> None:
     for package in ("implicit", "networkx", "scipy"):
         pytest.importorskip(package)
     method = make_method(small_world, "dpaa", {"embedding_size": 8, "layers": 2, "epochs": 3, "threads": 1})

@@ -12,7 +12,6 @@ import torch
 import dpaa
 from dpaa import _machine as machine
 from dpaa._machine import computing, cores, memory_at_hand
-from dpaa.data.dataset import Dataset
 
 
 @pytest.fixture
@@ -68,13 +67,10 @@ def test_a_container_has_the_rest_of_its_limit(root: Path, limit: str, used: str
     assert memory_at_hand() == expected
 
 
-# ---------------------------------------------------------------------- pandas frames
-
-
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
 
 
-def test_frames_of_every_kind(small_world: Dataset) -> None:
+def test_frames_of_every_kind(small_world: dpaa.Dataset) -> None:
     model = dpaa.fit(small_world, "most-popular")
     lists = model.recommend(k=3)
     frame = dpaa.to_pandas(lists)

@@ -23,7 +23,6 @@ import dpaa
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method, attach
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.lightgcn import LightGCN
 from dpaa.training.trainer import Trainer
 
 ROOT = Path(dpaa.__file__).parent
@@ -144,7 +143,7 @@ def test_one_training_step_runs_through_few_files(monkeypatch: pytest.MonkeyPatc
             sys.setprofile(None)
 
     monkeypatch.setattr(Trainer, "_step", traced)
-    Trainer(attach(LightGCN(epochs=1, embedding_size=8), toy_graph)).run()
+    Trainer(attach(dpaa.LightGCN(epochs=1, embedding_size=8), toy_graph)).run()
     lines = {file.stem: len(file.read_text(encoding="utf-8").splitlines()) for file in files if file in FILES}
     assert {"trainer", "graph_method", "propagation"} <= set(lines)
     assert len(lines) <= 8, lines

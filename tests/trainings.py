@@ -7,11 +7,10 @@ import polars as pl
 import pytest
 import torch
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, Model
 from dpaa.data.ids import SPLITS
 from dpaa.methods.base import Method
 from dpaa.runs.fit import Callbacks, fit_into
-from dpaa.runs.model import Model
 from dpaa.training.trainer import Interrupted
 
 

@@ -78,9 +78,6 @@ def test_too_little_memory_is_one_sentence(
     assert said.err.count("\n") == 1
 
 
-# ---------------------------------------------------------------------- Ctrl-C in the middle of a library
-
-
 def run(monkeypatch: pytest.MonkeyPatch, body: object) -> int:
     """The exit code of a command whose work is `body`."""
     monkeypatch.setattr("dpaa.cli.app", lambda **_: body())  # type: ignore[operator]

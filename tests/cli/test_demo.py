@@ -31,9 +31,6 @@ def test_the_demo_says_what_it_comes_to(demo_said: tuple[Path, Said]) -> None:
     assert (folder / "trade" / "run" / "metrics.json").exists(), "the page has its test metrics"
 
 
-# ---------------------------------------------------------------------- dpaa report
-
-
 def test_without_the_extra(demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "altair", None)
     said = run_dpaa("report", demo_folder / "data", "--out", tmp_path / "page.html")

@@ -48,9 +48,6 @@ def test_evaluate(run: Path) -> None:
     assert "user_id" in pl.read_parquet(run / "per_user.parquet").columns
 
 
-# ---------------------------------------------------------------------- the popularity dial
-
-
 def dial_of(run: Path) -> dict[str, Any]:
     """What a run keeps of its dial."""
     kept: dict[str, Any] = json.loads((run / "manifest.json").read_text())["dial"]

@@ -8,7 +8,6 @@ import pytest
 
 import dpaa
 from dpaa.cli.options import read_ids
-from dpaa.errors import InputError
 from tests.command import dpaa_ok, run_dpaa
 
 
@@ -128,9 +127,6 @@ def test_a_file_and_a_run_give_the_same(walk: Path, tmp_path: Path) -> None:
     assert not lists[1]["item_id"].equals(plain["item_id"])
 
 
-# ---------------------------------------------------------------------- ids on the command line
-
-
 def test_ids_come_with_commas_or_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "one,two.txt"
     file.write_text("7\n\n9\n")
@@ -138,5 +134,5 @@ def test_ids_come_with_commas_or_from_a_file(tmp_path: Path) -> None:
     assert read_ids(["a,@@at", "3"], pl.Series(["a"]), "user").to_list() == ["a", "@at", "3"]
     file.write_text("x,y\nz\n")
     assert read_ids([f"@{file}"], pl.Series(["a"]), "item").to_list() == ["x,y", "z"]
-    with pytest.raises(InputError, match="but '' is not"):
+    with pytest.raises(dpaa.InputError, match="but '' is not"):
         read_ids(["4,"], pl.Series([1]), "user")

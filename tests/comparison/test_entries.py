@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
+from dpaa import load, read_dataset
 from dpaa.comparison import compare_entries, read_entries
-from dpaa.data.dataset import read_dataset
 from dpaa.data.sources.world import simulate
 from dpaa.ranking import Dial
 from dpaa.runs.fit import fit_into, make_method
-from dpaa.runs.model import load
 
 
 @pytest.fixture(scope="module")

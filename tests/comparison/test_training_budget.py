@@ -2,9 +2,8 @@
 
 import pytest
 
+from dpaa import Dataset, fit
 from dpaa.comparison import TrainingBudget, budget_warnings
-from dpaa.data.dataset import Dataset
-from dpaa.runs.fit import fit
 
 
 def trained(

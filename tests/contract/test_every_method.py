@@ -12,15 +12,13 @@ import polars as pl
 import pytest
 import torch
 
-from dpaa.data.dataset import Dataset
+from dpaa import METHODS, Dataset, Model, load
 from dpaa.data.pairs import Pairs
 from dpaa.errors import DivergedError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.methods import METHODS
 from dpaa.methods.base import Histories, Randomised
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.runs.fit import Callbacks, evaluate, fit, fit_into, make_method
-from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 
 needs_extra = pytest.mark.skipif(find_spec("implicit") is None, reason="the extra `references` is not installed")

@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.dataset import Dataset, read_dataset
+from dpaa import Dataset, InputError, read_dataset
 from dpaa.data.ids import SPLITS
 from dpaa.data.prepare import RULES
 from dpaa.data.splits import SPLIT_KINDS, SplitRule
-from dpaa.errors import InputError
 
 
 def log(rows: int = 1500, seed: int = 0, first: int = 0) -> pl.DataFrame:

@@ -6,10 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dpaa import Dataset, InputError, read_dataset
 from dpaa.data.attributes import ATTRIBUTES_FILE, LONGEST_TITLE, MOST_GROUPS, ItemAttributes
-from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.inputs import open_table
-from dpaa.errors import InputError
 from tests.command import dpaa_ok
 
 LOG = {"user_id": ["a", "a", "b", "b"], "item_id": [1, 2, 3, 10]}

@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpaa.data.inputs import open_table
-from dpaa.data.log import read_log
+from dpaa.data import open_table, read_log
 from dpaa.data.parquet import BYTES_PER_VALUE, parquet_schema, read_parquet
 from dpaa.errors import InputError
 from tests.command import run_dpaa
@@ -83,9 +82,6 @@ def test_more_rows_than_memory_holds_are_refused(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("dpaa.data.parquet.memory_at_hand", lambda: 2 * 1000 * BYTES_PER_VALUE - 1)
     with pytest.raises(InputError, match="claims 1,000 rows, more than the available memory"):
         read_parquet(file, ["user", "item"])
-
-
-# ---------------------------------------------------------------------- the commands with files made to break a reader
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dpaa.data import SPLIT_KINDS, SplitRule, open_log
 from dpaa.data.dataset import Dataset, read_dataset, write_log
 from dpaa.data.ids import SPLITS
-from dpaa.data.inputs import open_log
 from dpaa.data.prepare import one_table
-from dpaa.data.splits import SPLIT_KINDS, SplitRule
 from tests.command import dpaa_ok, run_dpaa
 
 

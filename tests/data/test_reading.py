@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaa.data import inputs
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError
+from dpaa.data import as_table, inputs
 from dpaa.data.inputs import TextForm, name_of, open_log, open_table
 from dpaa.data.log import ColumnNames, Log, PositiveRule, Reading, read_candidates, read_log
-from dpaa.data.tables import as_table
-from dpaa.errors import InputError
 
 PAIRS = [(1, 10, 3.0, 100), (1, 20, 5.0, 200), (2, 10, 1.0, 300), (3, 30, 4.0, 400)]
 FRAME = pl.DataFrame(PAIRS, schema=["user_id", "item_id", "rating", "timestamp"], orient="row")

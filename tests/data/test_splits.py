@@ -11,13 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError
+from dpaa.data import SPLIT_KINDS, SplitRule, as_table, open_log
 from dpaa.data.ids import SPLITS
-from dpaa.data.inputs import open_log
 from dpaa.data.prepare import one_table
-from dpaa.data.splits import SPLIT_KINDS, SplitRule
-from dpaa.data.tables import as_table
-from dpaa.errors import InputError
 
 pairs = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=60, unique_by=lambda pair: pair)
 shares = st.floats(0, 0.15)

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, fit
 from dpaa.data.sources import world
 from dpaa.debiasing._models import MODELS, ModelStore
-from dpaa.errors import InputError
-from dpaa.runs.fit import fit
 from tests.conftest import TINY
 
 

@@ -6,16 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, fit
 from dpaa.data.pairs import Pairs
 from dpaa.debiasing._points import EXPOSURES, OFFERED, Accuracy, Goal, Measurer, parse_goals, plausible_powers
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.offpolicy import fitted_power
-from dpaa.ranking import RERANKERS, Dial
-from dpaa.ranking.reranker import Reranker
+from dpaa.ranking import RERANKERS, Dial, Reranker
 from dpaa.ranking.rerankers.xquad import XQuAD
-from dpaa.runs.fit import fit
 from tests.debiasing.made import truth_of
 
 SECOND = 1 / math.log2(3)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from dpaa.data.pairs import popular_items
-from dpaa.evaluation import bias
+from dpaa.evaluation import GroundTruth, bias
 from dpaa.evaluation.bias import TASTES, gini, head, lorenz, share_of, tastes
-from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS
 
 # Five items, 20 interactions; 10 + 6 = 80%, so the first two are popular; item 4 never occurs.
@@ -86,9 +85,6 @@ def test_upd_by_hand() -> None:
     # Half in common: m = (3/4, 1/4); ½ (½ log2(2/3) + ½ log2 2) + ½ log2(4/3) = 0.3113.
     one, other = np.array([[0.5, 0.5, 0.0]]), np.array([[1.0, 0.0, 0.0]])
     assert bias.jensen_shannon(one, other).item() == pytest.approx(math.sqrt(0.311278), abs=1e-5)
-
-
-# ---------------------------------------------------------------------- the curve, the head, tastes
 
 
 def test_gini_by_hand() -> None:

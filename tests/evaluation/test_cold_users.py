@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.ranking.reranker import parse_reranker
 from tests.conftest import TINY
@@ -15,7 +14,7 @@ RECENT = ["i7", "i8", "i9"]
 
 
 @pytest.fixture(scope="module")
-def data() -> Dataset:
+def data() -> dpaa.Dataset:
     """Twelve users with training pairs; `new` and `newer` have test pairs alone."""
     rows = [(f"u{u}", f"i{i}", 10 * u + i) for u in range(12) for i in range(7) if (u + i) % 3]
     rows += [(f"u{u}", item, 10_000 + u) for u in range(6) for item in RECENT]
@@ -27,15 +26,15 @@ def data() -> Dataset:
             "timestamp": [20_000] * 6,
         }
     )
-    return Dataset.from_frame(train, valid=test, test=test)
+    return dpaa.Dataset.from_frame(train, valid=test, test=test)
 
 
 @pytest.fixture(params=["ease", "lightgcn", "macr"])
-def model(request: pytest.FixtureRequest, data: Dataset) -> dpaa.Model:
+def model(request: pytest.FixtureRequest, data: dpaa.Dataset) -> dpaa.Model:
     return dpaa.fit(data, request.param, **(TINY if request.param in ("lightgcn", "macr") else {}))
 
 
-def popular(data: Dataset, k: int) -> list[str]:
+def popular(data: dpaa.Dataset, k: int) -> list[str]:
     """By a plain count, weighted by age."""
     frame = data.frame("train")
     last = frame["timestamp"].max()
@@ -45,7 +44,7 @@ def popular(data: Dataset, k: int) -> list[str]:
     return total.sort(["w", "item_id"], descending=[True, False])["item_id"].to_list()[:k]
 
 
-def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: Dataset) -> None:
+def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: dpaa.Dataset) -> None:
     found = model.recommend(["new", "u0", "nobody"], k=5)
     for user in ("new", "nobody"):
         mine = found.filter(pl.col("user_id") == user)
@@ -57,7 +56,7 @@ def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: 
 
 @pytest.mark.parametrize(("dial", "rerank"), [(0.0, None), (-1.0, None), (0.0, "xquad")])
 def test_evaluation_ranks_them_as_recommend_does(
-    model: dpaa.Model, data: Dataset, dial: float, rerank: str | None
+    model: dpaa.Model, data: dpaa.Dataset, dial: float, rerank: str | None
 ) -> None:
     evaluator = Evaluator(data, 5, "test", "drop")
     reranker = None if rerank is None else parse_reranker(rerank)
@@ -68,7 +67,7 @@ def test_evaluation_ranks_them_as_recommend_does(
         assert data.item_ids.gather(row).to_list() == popular(data, 5)
 
 
-def test_warm_and_cold_users_stand_apart(data: Dataset) -> None:
+def test_warm_and_cold_users_stand_apart(data: dpaa.Dataset) -> None:
     found = dpaa.evaluate(dpaa.fit(data, "ease"), data, k=4)
     assert found.protocol.cold_users == 2
     assert "(2 without training pairs)" in found.protocol.in_words()

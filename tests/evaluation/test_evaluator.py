@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError
 from dpaa.data.pairs import popular_items
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import OVERLAPS, Evaluator
 from tests.evaluation import slow_suite
 from tests.evaluation.fixed import Fixed

@@ -61,9 +61,6 @@ def test_ndcg_is_scikit_learns(n_items: int, k: int, seed: int) -> None:
     assert ours.mean() == pytest.approx(ndcg_score(wanted.astype(int), scores, k=k))
 
 
-# ------------------------------------------------------------------ one table
-
-
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Metric:
     """A metric that is nowhere but in the table."""

@@ -77,9 +77,6 @@ def test_warnings_say_why() -> None:
     )
 
 
-# ---------------------------------------------------------------------- whose exposure validation has
-
-
 TRAIN = [(1, "a"), (2, "a"), (3, "a"), (4, "b")]
 """Counts a 3, b 1, c 0."""
 

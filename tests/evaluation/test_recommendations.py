@@ -6,12 +6,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, fit
 from dpaa.evaluation import read_recommendations
 from dpaa.evaluation.recommendations import rerank_file
 from dpaa.ranking import RERANKERS, Reranker
 from dpaa.ranking.rerankers.fa_ir import FAIR
-from dpaa.runs.fit import fit
 
 USERS = pl.Series("user_id", ["a", "b", "c"])
 ITEMS = pl.Series("item_id", [10, 20, 30, 40])
@@ -67,9 +66,6 @@ def test_lists_with_a_row_for_each_user_are_read(form: str, tmp_path: Path) -> N
     recs = read_recommendations(file, pl.Series("user_id", ["a", "b"]), pl.Series("item_id", [10, 20, 30]))
     assert recs.items.tolist() == [[2, 0], [1, 2]]
     assert not recs.notes
-
-
-# ---------------------------------------------------------------------- through a re-ranker
 
 
 @pytest.fixture(scope="module")

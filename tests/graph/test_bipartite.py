@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
-from dpaa.graph._layers import edge_cosines
-from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
+from dpaa.graph import BipartiteGraph, EdgeWeights, TiledTable, edge_cosines
 from dpaa.graph.cooccurrence import LARGEST_BITMAP, KnownPairs, Lists, in_common
-from dpaa.graph.tiles import TiledTable
 from tests.conftest import random_pairs
 from tests.graph import reference
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dpaa.graph import kernels
-from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph import BipartiteGraph, kernels
 from dpaa.graph.kernels import KERNELS, in_row_blocks, top_k
 from dpaa.methods._shared import k_means
 from dpaa.methods.samplers import gap_keys, nth_missing

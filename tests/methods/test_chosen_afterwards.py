@@ -53,9 +53,6 @@ def test_references_and_rankings_of_macr() -> None:
     assert torch.equal(method.scorer()(everybody)[0].argsort(descending=True), attraction.argsort())
 
 
-# ---------------------------------------------------------------------- PPAC
-
-
 def personal_popularity(method: PPAC) -> np.ndarray:
     """PP by the definition, from the method's similar users."""
     graph = method.graph
@@ -135,9 +132,6 @@ def test_the_best_pair_of_strengths_is_kept() -> None:
     assert found == {"personal_strength": PERSONAL_STRENGTHS[2], "global_strength": GLOBAL_STRENGTHS[4]}
     for one in (method, reloaded(method)):
         assert torch.equal(one.scorer()(torch.arange(4)), validation.blocks[validation.preferred])
-
-
-# ---------------------------------------------------------------------- DAP
 
 
 def test_toy_with_one_cluster_every_entry_drops_by_the_strength(toy_graph: BipartiteGraph) -> None:

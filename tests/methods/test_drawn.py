@@ -3,14 +3,10 @@
 import pytest
 import torch
 
-from dpaa.errors import InputError
-from dpaa.methods import METHODS
+from dpaa import DDC, METHODS, PSL, InputError, SLAtK
 from dpaa.methods._drawn import DrawnSoftmax
 from dpaa.methods.base import attach
-from dpaa.methods.ddc import DDC
 from dpaa.methods.pretrained import Pretrained
-from dpaa.methods.psl import PSL
-from dpaa.methods.sl_at_k import SLAtK
 from dpaa.methods.tables import Batch
 from tests.methods.tools import loss_of, spec_graph, started
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from dpaa import InputError, LightGCN
 from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories, attach
-from dpaa.methods.lightgcn import LightGCN
 from tests.methods.tools import TOY_EGO, ego_of, readout_of, some_graph, started
 
 

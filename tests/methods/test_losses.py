@@ -6,18 +6,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaa import CVIB, NAVIP, SSM, CausE, InvCF, LightGCN, Reg
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods._shared import capped_inverse, distance_correlation, propensity, squared_correlation
 from dpaa.methods.base import attach
-from dpaa.methods.cause import CausE
-from dpaa.methods.cvib import CVIB
-from dpaa.methods.invcf import InvCF
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.navip import NAVIP
-from dpaa.methods.reg import Reg
 from dpaa.methods.samplers import BalancedSampler, MarginSampler
-from dpaa.methods.ssm import SSM
 from dpaa.methods.tables import Tables
 from tests.graph import reference
 from tests.methods.tools import (

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 import torch
 
+from dpaa import METHODS, SSM, LightGCN
 from dpaa.data.pairs import Pairs
-from dpaa.methods import METHODS
 from dpaa.methods._drawn import DrawnSoftmax
 from dpaa.methods.base import Randomised, attach
 from dpaa.methods.graph_method import GraphMethod
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.ssm import SSM
 from dpaa.training.trainer import Trainer
 from tests.methods.tools import SHORT, CrossEntropyLightGCN, WholeLightGCN, even_graph, some_graph, trained
 

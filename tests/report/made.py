@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, fit
 from dpaa.report._inputs import Document, Family, Inputs, Measured, Run
-from dpaa.runs.fit import fit
 
 TRAIN = {"user_id": [1, 1, 2, 2, 3, 3, 4, 4], "item_id": ["a", "b", "a", "c", "a", "b", "a", "d"]}
 QUICK: dict[str, dict[str, Any]] = {"lightgcn": {"embedding_size": 2, "layers": 1, "epochs": 1, "threads": 1}}

@@ -32,9 +32,6 @@ def test_popularity_falls_from_the_first_item_to_the_last_used_one() -> None:
     assert {name for name, _ in rows} == set(many)
 
 
-# ---------------------------------------------------------------------- files and SVG
-
-
 def test_a_figure_is_two_files(tmp_path: Path) -> None:
     chart = line([popularity_line("a", np.array([3, 2, 1]), 0)], "item", "pairs")
     svg, png = save_figure(chart, tmp_path / "new folder", "figure")

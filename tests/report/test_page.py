@@ -14,14 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
+from dpaa import Dataset, audit, evaluate
 from dpaa._text import printable
-from dpaa.auditing import audit
-from dpaa.data.dataset import Dataset
 from dpaa.report import audit_page, write_page
 from dpaa.report._html import ENVIRONMENT, render
 from dpaa.report._inputs import Audited, Comparison, Frontier, gather
-from dpaa.runs.fit import evaluate, fit_into, make_method
-from dpaa.runs.folder import RunFolder
+from dpaa.runs import RunFolder, fit_into, make_method
 from tests.command import dpaa_ok
 from tests.conftest import TINY
 from tests.report.reader import Reader
@@ -74,9 +72,6 @@ def test_nothing_is_loaded(page: Reader, html: str) -> None:
     assert len(html) < 1_000_000
 
 
-# ---------------------------------------------------------------------- hostile ids
-
-
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset and runs whose names and ids try to be more than text."""
@@ -112,9 +107,6 @@ def test_ids_stay_text(hostile: Path, tmp_path: Path) -> None:
     check_harmless(Reader((tmp_path / "audit.html").read_text(encoding="utf-8")))
 
 
-# ---------------------------------------------------------------------- what may be missing, and what may be much
-
-
 def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None:
     run = Path(shutil.copytree(demo_folder / "runs" / "dpaa", tmp_path / "run"))
     manifest = json.loads((run / "manifest.json").read_text())
@@ -125,9 +117,6 @@ def test_a_run_alone_its_dataset_gone(demo_folder: Path, tmp_path: Path) -> None
     assert f"run `dpaa evaluate {run}`" in said.err
     found = [tag.attributes["id"] for tag in Reader((tmp_path / "page.html").read_text()).named("section")]
     assert found == ["summary", "exposure", "data", "items", *FOLDED]
-
-
-# ---------------------------------------------------------------------- what lies at the paths of a call
 
 
 def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
@@ -143,9 +132,6 @@ def test_what_is_named_twice_is_there_once(demo_folder: Path) -> None:
     assert [(family.name, len(family.runs)) for family in found.families] == [("demo", 1)]
     assert (len(found.of(Comparison)), found.of(Audited), found.of(Frontier)) == (1, [], [])
     assert found.notes == []
-
-
-# ---------------------------------------------------------------------- text stays text
 
 
 PRINTABLE = st.text().filter(lambda content: printable(content) == content)

@@ -26,8 +26,6 @@ def texts(page: Reader, name: str, **attributes: str) -> list[str]:
     return [" ".join(tag.text.split()) for tag in page.named(name, **attributes)]
 
 
-# ---------------------------------------------------------------------- summary and data
-
 POINT = {"model": "m", "metrics": {"recall@2/niche": 0.02, "coverage@2": 0.5, "ndcg@2": 0.2}}
 TRADE_OFF: dict[str, Any] = {
     "k": 2,
@@ -95,9 +93,6 @@ def test_without_one_it_is_that_of_the_last_run_against_lightgcn() -> None:
     ]
 
 
-# ---------------------------------------------------------------------- exposure, metrics, groups, items
-
-
 def test_shares_by_decile_add_up_and_items_that_nobody_used_are_in_none(demo_folder: Path) -> None:
     family = made_family()
     run = add_run(family, "new", exposure=[0, 1, 0, 3, 4])
@@ -122,9 +117,6 @@ def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
         assert f"{value:.4f}" in cells[str(value)].text
         marked = "best" in cells[str(value)].attributes["class"].split()
         assert marked == (round(value, 4) == round(max(values), 4))
-
-
-# ---------------------------------------------------------------------- files
 
 
 def test_differences_have_intervals_and_harm_is_named() -> None:

@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
-from dpaa.methods import find_method
-from dpaa.methods.base import Method
+from dpaa import Dataset, InputError
+from dpaa.methods import Method, find_method
 from dpaa.reproduction import field
 from dpaa.reproduction.field import (
     FIELD,

@@ -13,15 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from dpaa.data.pairs import Pairs
-from dpaa.data.sources.world import simulate
+from dpaa import METHODS, fit
+from dpaa.data import Pairs, simulate
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods import METHODS
 from dpaa.methods.base import Histories, Method
 from dpaa.methods.graph_method import GraphMethod
 from dpaa.ranking.dial import _popularity_coordinate, dialled, dialled_family
 from dpaa.ranking.rank import rank
-from dpaa.runs.fit import fit
 from tests.conftest import warm_users
 
 if TYPE_CHECKING:
@@ -94,9 +92,6 @@ def test_candidates_change_no_score(name: str, monkeypatch: pytest.MonkeyPatch) 
     torch.testing.assert_close(scores, dialled(method, 1.5)(people(method))[:, some], rtol=1e-4, atol=1e-5)
 
 
-# ---------------------------------------------------------------------- a law
-
-
 class Given(Method):
     """A method that scores as it is told."""
 
@@ -135,9 +130,6 @@ def test_what_enters_a_list_as_the_dial_goes_up_is_at_least_as_popular_as_what_l
         if leaving:
             assert min(popularity[list(entering)]) >= max(popularity[list(leaving)]) - 1e-4
         assert sum(counts[item] for item in other if item >= 0) >= sum(counts[item] for item in one if item >= 0)
-
-
-# ---------------------------------------------------------------------- numbers by hand, and degenerate cases
 
 
 def test_by_hand() -> None:

@@ -69,9 +69,6 @@ def test_a_reranker_makes_the_lists_from_what_may_be_recommended(small_world: Da
         assert items == sorted(left, key=lambda item: (counts[item], item))[:5]
 
 
-# ---------------------------------------------------------------------- quotas
-
-
 def slow(scores: list[float], quotas: list[Quota], k: int) -> list[int]:
     """One list, one item after the other."""
     order = [place for place in sorted(range(len(scores)), key=lambda one: (-scores[one], one)) if scores[place] > -9e9]

@@ -2,9 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, Model
 from dpaa.runs.fit import fit, fit_into, make_method
-from dpaa.runs.model import Model
 
 SETTINGS = {"embedding_size": 16, "layers": 2, "epochs": 5, "batch_size": 512, "seed": 3}
 

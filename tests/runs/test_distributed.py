@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 import torch
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, fit
 from dpaa.data.sources import world
-from dpaa.errors import InputError
 from dpaa.methods.pretrained import needed_layers
 from dpaa.methods.tables import Rows
-from dpaa.runs.fit import fit, fit_into, fit_method, make_method
-from dpaa.runs.progress import Callbacks
+from dpaa.runs import Callbacks, fit_into, fit_method, make_method
 from dpaa.training.trainer import Interrupted
 from tests.command import dpaa_ok
 from tests.threads import Table, in_threads

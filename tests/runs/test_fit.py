@@ -9,15 +9,12 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.methods.graph_method import EARLIER_DEFAULTS
 from dpaa.methods.macr import REFERENCES
 from dpaa.methods.ppac import GLOBAL_STRENGTHS
 from dpaa.ranking import Dial
 from dpaa.runs.fit import Callbacks, fit, fit_into, make_method, plan_training
-from dpaa.runs.model import Model
 from tests.runs.conftest import SETTINGS
 from tests.trainings import interrupted
 
@@ -26,13 +23,13 @@ def noting(notes: list[str]) -> Callbacks:
     return Callbacks(on_start=lambda _method, more: notes.extend(more))
 
 
-def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, tmp_path: Path) -> None:
+def test_a_run_can_be_interrupted_and_resumed(small_world: dpaa.Dataset, run: Path, tmp_path: Path) -> None:
     folder, notes = tmp_path / "run", []
     interrupted(7, folder, small_world, make_method(small_world, "lightgcn", SETTINGS))
     history = folder / "history.jsonl"
     history.write_text(history.read_text() + '{"epoch": 99, "torn')  # what a crash may leave
     other = make_method(small_world, "lightgcn", SETTINGS | {"l2": 0.5})
-    with pytest.raises(InputError, match="the checkpoint was made with another l2"):
+    with pytest.raises(dpaa.InputError, match="the checkpoint was made with another l2"):
         fit_into(folder, small_world, other, resume=True)
     again = make_method(small_world, "lightgcn", SETTINGS)
     model = fit_into(folder, small_world, again, resume=True, callbacks=noting(notes))
@@ -45,19 +42,19 @@ def test_a_run_can_be_interrupted_and_resumed(small_world: Dataset, run: Path, t
     assert not (folder / "checkpoint").exists()
 
 
-def test_resuming_a_finished_run_keeps_its_reranker(small_world: Dataset, tmp_path: Path) -> None:
-    def again(rerank: Dial | None) -> Model:
+def test_resuming_a_finished_run_keeps_its_reranker(small_world: dpaa.Dataset, tmp_path: Path) -> None:
+    def again(rerank: Dial | None) -> dpaa.Model:
         method = make_method(small_world, "most-popular", {})
         return fit_into(tmp_path / "run", small_world, method, resume=True, rerank=rerank)
 
     for rerank in (Dial(kappa=1.0), Dial(kappa=1.0), None):
         assert again(rerank).reranker() == Dial(kappa=1.0)
-    with pytest.raises(InputError, match="holds a finished run; pass --overwrite"):
+    with pytest.raises(dpaa.InputError, match="holds a finished run; pass --overwrite"):
         again(Dial(kappa=2.0))
 
 
 def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
-    data = Dataset.from_frame(pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]}), name="made")
+    data = dpaa.Dataset.from_frame(pl.DataFrame({"user_id": [1, 1, 2], "item_id": [5, 6, 5]}), name="made")
     notes: list[str] = []
     model = fit_into(tmp_path / "run", data, make_method(data, "lightgcn", {"epochs": 3}), callbacks=noting(notes))
     assert model.manifest["training"] == {"epochs": 3, "best_epoch": 3, "best_valid_recall@20": None}
@@ -66,10 +63,10 @@ def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
 
 
 def test_more_memory_than_there_is_is_refused_in_one_sentence(
-    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    small_world: dpaa.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 50_000)
-    with pytest.raises(InputError, match=r"takes about .* GB, 0.0 are free; reduce embedding_size"):
+    with pytest.raises(dpaa.InputError, match=r"takes about .* GB, 0.0 are free; reduce embedding_size"):
         fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS))
     assert list(tmp_path.iterdir()) == []
 
@@ -87,15 +84,15 @@ def test_a_resumed_call_is_completed_from_its_run(run: Path, tmp_path: Path) -> 
     assert plan_training(tmp_path / "begun", None, {}, resume=True)[1]["first_layer_only"] == 0.0
 
 
-def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:
+def test_arguments_of_wrong_types_are_refused(small_world: dpaa.Dataset) -> None:
     model = dpaa.fit(small_world, "most-popular")
-    with pytest.raises(InputError, match="data must be a Dataset"):
+    with pytest.raises(dpaa.InputError, match="data must be a Dataset"):
         dpaa.fit("data")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="model must be a Model"):
+    with pytest.raises(dpaa.InputError, match="model must be a Model"):
         dpaa.evaluate("run", small_world)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="k must be a whole number"):
+    with pytest.raises(dpaa.InputError, match="k must be a whole number"):
         model.recommend(k="a")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="the user ids cannot be Null"):
+    with pytest.raises(dpaa.InputError, match="the user ids cannot be Null"):
         model.recommend([None])
 
 
@@ -111,7 +108,7 @@ def test_arguments_of_wrong_types_are_refused(small_world: Dataset) -> None:
     ids=str,
 )
 def test_the_manifest_counts_the_strengths_that_validation_chose_from(
-    small_world: Dataset, name: str, chosen: dict[str, Any], lookups: int | None
+    small_world: dpaa.Dataset, name: str, chosen: dict[str, Any], lookups: int | None
 ) -> None:
     small: dict[str, Any] = {"embedding_size": 4, "layers": 1, "epochs": 1}
     with patch.object(Evaluator, "recall_of", autospec=True, side_effect=Evaluator.recall_of) as one_at_a_time:

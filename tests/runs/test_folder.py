@@ -8,11 +8,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save
 
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
-from dpaa.runs.fit import evaluate, fit_into, make_method
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import load
+from dpaa import Dataset, InputError, evaluate, load
+from dpaa.runs import RunFolder, fit_into, make_method
 from tests.errors.workshop import edit_json
 from tests.runs.conftest import SETTINGS
 

@@ -12,16 +12,14 @@ import pytest
 import torch
 
 import dpaa
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, Model, load
 from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories
 from dpaa.ranking import RERANKERS, Reranker
 from dpaa.ranking.dial import dialled_lists
 from dpaa.runs import _foreign as foreign
-from dpaa.runs.model import Model, load
 from tests.command import dpaa_ok
 
 LONG, K = 60, 10

@@ -10,17 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpaa
-from dpaa.data.dataset import Dataset
 from dpaa.data.shards import Shard
-from dpaa.errors import InputError
 from dpaa.ranking.dial import dialled
-from dpaa.runs.fit import fit
-from dpaa.runs.model import Model, load
 from tests.conftest import TINY
 
 
 @pytest.fixture(scope="module")
-def model(small_world: Dataset) -> Model:
+def model(small_world: dpaa.Dataset) -> dpaa.Model:
     """Its items have a colour or none, sizes, and several tags."""
     n = small_world.n_items
     rng = np.random.default_rng(0)
@@ -41,7 +37,7 @@ def lists(frame: pl.DataFrame) -> dict[object, list[str]]:
     return dict(zip(found["user_id"], found["item_id"].to_list(), strict=True))
 
 
-def test_everybody_in_the_order_asked_for(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everybody_in_the_order_asked_for(model: dpaa.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.runs.lists.BLOCK_USERS", 3)
     known = model.user_ids.head(5).to_list()
     asked = ["nobody", known[3], "new", known[1], "other", known[0], "nobody", known[4]]
@@ -64,7 +60,7 @@ def test_everybody_in_the_order_asked_for(model: Model, monkeypatch: pytest.Monk
     ]
 
 
-def test_unknown_ids_are_counted(model: Model) -> None:
+def test_unknown_ids_are_counted(model: dpaa.Model) -> None:
     users, some = model.user_ids.head(2), model.item_ids.head(30).to_list()
     found = model.lists(users, 5, items=[*some, "x", "y"], exclude=["z", some[0]])
     assert found.notes == [
@@ -77,7 +73,7 @@ def test_unknown_ids_are_counted(model: Model) -> None:
 
 
 @pytest.mark.parametrize("seen", [False, True])
-def test_single_users_exclusions(model: Model, seen: bool) -> None:
+def test_single_users_exclusions(model: dpaa.Model, seen: bool) -> None:
     known = model.user_ids.head(3).to_list()
     asked = [known[0], "nobody", known[1], "new", "other", known[0]]
     histories = pl.DataFrame({"user_id": ["new"], "item_id": ["i0003"]})
@@ -92,7 +88,7 @@ def test_single_users_exclusions(model: Model, seen: bool) -> None:
     assert lists(frame[25:])[known[0]] == got[known[0]]
 
 
-def test_limits_by_columns_of_the_items(model: Model) -> None:
+def test_limits_by_columns_of_the_items(model: dpaa.Model) -> None:
     columns = model.items.rows_by_key("item_id", named=True, unique=True)
     asked = [*model.user_ids.head(40), "nobody"]
     found = lists(model.recommend(asked, 8, at_most={"colour": 2}, only={"in_stock": True}))
@@ -108,14 +104,14 @@ def test_limits_by_columns_of_the_items(model: Model) -> None:
     for items in tagged.values():
         tags = [tag for one in items for tag in columns[one]["tags"].split("|")]
         assert max(map(tags.count, tags)) <= 2
-    with pytest.raises(InputError, match="at most of column 'colour' must be at least 1"):
+    with pytest.raises(dpaa.InputError, match="at most of column 'colour' must be at least 1"):
         model.recommend(asked, at_most={"colour": 0})
 
 
 @pytest.mark.parametrize("asked", ["all", "some unknown", "histories"])
 @pytest.mark.parametrize("of", [1, 3, 7])
 def test_shards_together_are_the_whole_bit_by_bit(
-    asked: str, of: int, model: Model, monkeypatch: pytest.MonkeyPatch
+    asked: str, of: int, model: dpaa.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 7 * len(model.item_ids))
     monkeypatch.setattr("dpaa.runs.lists.BLOCK_USERS", 5)
@@ -131,8 +127,8 @@ def test_shards_together_are_the_whole_bit_by_bit(
     assert found.equals(pl.concat(list(whole.blocks)))
 
 
-def test_what_newcomers_cannot_ask(model: Model) -> None:
-    with pytest.raises(InputError, match="the history is empty"):
+def test_what_newcomers_cannot_ask(model: dpaa.Model) -> None:
+    with pytest.raises(dpaa.InputError, match="the history is empty"):
         model.recommend_for([])
     nobody = model.recommend(["nobody"], k=5)
     assert model.recommend_for(["nowhere"], k=5)["item_id"].to_list() == nobody["item_id"].to_list()
@@ -147,7 +143,7 @@ def test_ids_go_in_and_come_out_as_they_are(users: list[str], big: int) -> None:
     items = [big + 3 * n for n in range(4)]
     frame = pl.DataFrame({"user_id": [u for u in users for _ in (0, 1)], "item_id": items[:2] * len(users)})
     extra = pl.DataFrame({"user_id": [users[0]], "item_id": [items[2]]})
-    model = fit(Dataset.from_frame(pl.concat([frame, extra]), name="made"), "most-popular")
+    model = dpaa.fit(dpaa.Dataset.from_frame(pl.concat([frame, extra]), name="made"), "most-popular")
     lists = model.recommend(users, k=3, seen=True)
     assert set(lists["user_id"]) == set(users)
     assert set(lists["item_id"]) == set(items[:3])
@@ -157,7 +153,7 @@ def test_ids_go_in_and_come_out_as_they_are(users: list[str], big: int) -> None:
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("exclude", [(), ["i0003", "i0007", "i0011"]])
 def test_one_user_bit_for_bit_as_with_the_mask_of_all_pairs(
-    model: Model, dial: float, every: int, exclude: list[str]
+    model: dpaa.Model, dial: float, every: int, exclude: list[str]
 ) -> None:
     """The slow way: the scores of this user over the allowed items, all training pairs hidden."""
     known = model.item_ids.to_list()
@@ -176,7 +172,7 @@ def test_one_user_bit_for_bit_as_with_the_mask_of_all_pairs(
         assert mine["score"].to_list() == scores[best].tolist()
 
 
-def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: Model) -> None:
+def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: dpaa.Model) -> None:
     for item in (0, 17, 99):
         unit = torch.nn.functional.normalize(model.method.item_vectors(), dim=1)  # type: ignore[arg-type]
         cosine = (unit[[item]] @ unit.T)[0].numpy()
@@ -189,9 +185,9 @@ def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: Model) ->
 
 def test_titles_stand_beside_the_items(tmp_path: Path) -> None:
     log = {"user_id": ["a", "a", "b", "c"], "item_id": [1, 2, 2, 3]}
-    plain = Dataset.from_frame(log)
+    plain = dpaa.Dataset.from_frame(log)
     named = plain.with_items({"item_id": [2, 3, 1], "title": ["Two", None, "One"], "genre": ["x", "y", "z"]})
-    bare, model = (fit(data, "item-knn") for data in (plain, named))
+    bare, model = (dpaa.fit(data, "item-knn") for data in (plain, named))
     without, lists = bare.recommend(k=2), model.recommend(k=2)
     assert without.columns == ["user_id", "item_id", "score", "rank"]
     assert lists.columns == ["user_id", "item_id", "score", "rank", "title"]
@@ -201,6 +197,6 @@ def test_titles_stand_beside_the_items(tmp_path: Path) -> None:
     assert lists.schema == pl.Schema(model.recommendation_schema)
     assert model.recommend([], k=2).schema == lists.schema
     model.save(tmp_path / "run")
-    again = load(tmp_path / "run")
+    again = dpaa.load(tmp_path / "run")
     assert again.items.equals(named.items)
     assert again.recommend(k=2).equals(lists)

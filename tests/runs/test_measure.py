@@ -8,13 +8,9 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, Model, evaluate, fit, load
 from dpaa.data.splits import SplitRule
-from dpaa.errors import InputError
-from dpaa.runs.fit import evaluate, final_training, fit, fit_into, fit_method, make_method
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.measure import choose_dial
-from dpaa.runs.model import Model, load
+from dpaa.runs import RunFolder, choose_dial, final_training, fit_into, fit_method, make_method
 from tests.command import run_dpaa
 from tests.conftest import TINY
 
@@ -100,9 +96,6 @@ def test_a_model_of_another_log_is_refused(today: Dataset, small_world: Dataset)
         dpaa.evaluate(dpaa.fit(numbers, "most-popular"), today)
 
 
-# ------------------------------------------------------------------ all pairs, for production
-
-
 @pytest.mark.parametrize("name", ["ease", "macr", "dpaa"])
 def test_the_final_model_has_all_pairs_and_the_chosen_epoch(yesterday: Dataset, tmp_path: Path, name: str) -> None:
     settings = {**TINY, "epochs": 5} if name != "ease" else {}
@@ -136,9 +129,6 @@ def test_a_final_warm_start_begins_at_the_chosen_run(yesterday: Dataset, today: 
     assert final.manifest["warm_start"]["fingerprint"] == today.fingerprint
 
 
-# ---------------------------------------------------------------------- the popularity dial
-
-
 def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Dataset) -> None:
     """As trained, 0; chosen again, what was chosen; without a word or with `run` the same."""
     assert model.manifest["dial"]["kappa"] == 0.0
@@ -163,9 +153,6 @@ def test_one_stored_choice_is_what_every_call_uses(model: Model, small_world: Da
 def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
     with pytest.raises(InputError, match="must be `run` or a number from −1000 to 1000"):
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
-
-
-# ---------------------------------------------------------------------- chosen again
 
 
 def test_a_choice_is_kept_in_the_run_and_nothing_else_is_touched(

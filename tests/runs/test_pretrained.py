@@ -5,13 +5,10 @@ import numpy as np
 import pytest
 import torch
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, fit, load
 from dpaa.data.ids import SPLITS, encode
-from dpaa.errors import InputError
 from dpaa.methods.pretrained import Pretrained
-from dpaa.runs.fit import Callbacks, fit, fit_into, make_method
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import load
+from dpaa.runs import Callbacks, RunFolder, fit_into, make_method
 from tests.trainings import interrupted, resplit, same_state
 
 SETTINGS: dict[str, Any] = {"embedding_size": 8, "layers": 2, "epochs": 2, "batch_size": 1024}

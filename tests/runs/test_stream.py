@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
+from dpaa import Dataset, InputError
 from dpaa.runs.stream import check_target, write_stream
 from tests.conftest import TINY
 
@@ -49,9 +48,6 @@ def test_an_error_on_the_way_is_raised_as_it_is_and_leaves_the_old_file(tmp_path
 def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
     assert write_stream(iter([]), TABLE.schema, tmp_path / "none.parquet") == 0
     assert pl.read_parquet(tmp_path / "none.parquet").schema == TABLE.schema
-
-
-# ---------------------------------------------------------------------- how a training is followed
 
 
 def test_lines_after_the_first_epochs_and_the_last(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
+from dpaa import Dataset, InputError, load, read_dataset
 from dpaa._io import lock_of, locked
-from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.errors import InputError
 from dpaa.runs.fit import Callbacks, fit, fit_into, make_method
-from dpaa.runs.model import load
 from tests.command import dpaa_ok, run_dpaa
 from tests.trainings import interrupted
 
@@ -89,9 +87,6 @@ def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) 
     assert load(place / "seed-1").method.name == "ease"
     with pytest.raises(InputError, match="something else than a run"):
         model.save(place / "data", overwrite=True)
-
-
-# ---------------------------------------------------------------------- strangers' runs
 
 
 def test_planted_links_in_a_run_are_not_written_through(place: Path) -> None:

@@ -9,16 +9,13 @@ import pytest
 import torch
 
 import dpaa
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, InputError, Model, load
 from dpaa.data.ids import SPLITS, look_up
 from dpaa.data.pairs import Pairs
-from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method
+from dpaa.runs import Callbacks, RunFolder, fit_into, fit_method, make_method
 from dpaa.runs._warm_start import SHRINK, _begin_at_neighbours, _carried_parameters, warm_start
-from dpaa.runs.fit import Callbacks, fit_into, fit_method, make_method
-from dpaa.runs.folder import RunFolder
-from dpaa.runs.model import Model, load
 from dpaa.training.trainer import Interrupted
 from tests.conftest import TINY
 from tests.trainings import interrupted, resplit, same_state

@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import torch
 
+from dpaa import LightGCN, Model
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.runs.model import Model
 
 
 def drawn_model(

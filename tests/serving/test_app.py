@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpaa.errors import InputError
-from dpaa.runs.model import Model
+from dpaa import InputError, Model
 from dpaa.serving._server import listen
 from tests.command import run_dpaa
 from tests.serving.conftest import Served

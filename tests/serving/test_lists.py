@@ -66,9 +66,6 @@ def test_one_bad_query_spoils_no_other() -> None:
     assert isinstance(third, Listed)
 
 
-# ---------------------------------------------------------------------- batches form while the one before computes
-
-
 class Slow:
     """Doubles numbers when it may, and remembers the batches."""
 

@@ -9,9 +9,6 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import dpaa
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
-from dpaa.simulation import ClickModel, Simulation, simulate
 from dpaa.simulation._loop import _taste
 from tests.command import dpaa_ok, run_dpaa
 
@@ -19,27 +16,27 @@ WORLD = "world:80x60"
 
 
 @cache
-def looped(*policies: str, rounds: int = 4, k: int = 5) -> Simulation:
-    return simulate(WORLD, policies, rounds=rounds, k=k, group_by="publisher")
+def looped(*policies: str, rounds: int = 4, k: int = 5) -> dpaa.Simulation:
+    return dpaa.simulate(WORLD, policies, rounds=rounds, k=k, group_by="publisher")
 
 
-def column(result: Simulation, name: str, policy: str) -> list[float]:
+def column(result: dpaa.Simulation, name: str, policy: str) -> list[float]:
     return [mean for mean, _ in result.over_seeds(name, policy)]
 
 
 @cache
-def observed() -> Dataset:
+def observed() -> dpaa.Dataset:
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((60, 50)) < 0.3)
     items = pl.DataFrame({"item_id": range(50), "band": ["a" if i % 3 else "b" for i in range(50)]})
-    return Dataset.from_frame(pl.DataFrame({"user_id": user, "item_id": item}), name="seen", items=items)
+    return dpaa.Dataset.from_frame(pl.DataFrame({"user_id": user, "item_id": item}), name="seen", items=items)
 
 
 @pytest.mark.parametrize("source", [WORLD, "observed"])
 def test_round_0_is_what_evaluate_measures(source: str) -> None:
     given = observed() if source == "observed" else source
     by = "band" if source == "observed" else "publisher"
-    result = simulate(given, ["ease"], rounds=1, k=5, seeds=[3], group_by=by)
+    result = dpaa.simulate(given, ["ease"], rounds=1, k=5, seeds=[3], group_by=by)
     data = _taste(given, 1.0, 3).data
     expected = dpaa.evaluate(dpaa.fit(data, "ease", seed=3), data, 5, group_by=by).metrics
     row = result.frame.row(0, named=True)
@@ -62,7 +59,7 @@ def test_taste_is_kept_whole_and_the_test_is_what_is_left() -> None:
 
 
 def test_bounds_and_the_published_signs() -> None:
-    result = simulate("world:200x300", ["oracle", "random", "most-popular"], rounds=4, k=5)
+    result = dpaa.simulate("world:200x300", ["oracle", "random", "most-popular"], rounds=4, k=5)
     first = {policy: column(result, "click_rate", policy)[0] for policy in result.policies}
     assert first["oracle"] == max(first.values())
     found = {policy: column(result, "satisfaction", policy) for policy in result.policies}
@@ -84,13 +81,13 @@ def test_an_oracle_is_clicked_wherever_something_is_left() -> None:
 
 
 def test_the_same_call_gives_the_same_bits_and_policies_do_not_touch_each_other() -> None:
-    alone = simulate(WORLD, ["most-popular"], rounds=4, k=5, group_by="publisher").frame.drop("cpu_seconds")
+    alone = dpaa.simulate(WORLD, ["most-popular"], rounds=4, k=5, group_by="publisher").frame.drop("cpu_seconds")
     beside = looped("oracle", "random", "most-popular").frame.filter(pl.col("policy") == "most-popular")
     assert_frame_equal(alone, beside.drop("cpu_seconds"))
 
 
 def test_a_kept_model_is_not_refitted() -> None:
-    result = simulate(WORLD, ["ease", "ease,refit=never"], rounds=2, k=5)
+    result = dpaa.simulate(WORLD, ["ease", "ease,refit=never"], rounds=2, k=5)
     fitted, kept = (column(result, "ndcg@5", policy) for policy in result.policies)
     assert fitted[0] == kept[0]
     assert fitted[1:] != kept[1:]
@@ -98,8 +95,8 @@ def test_a_kept_model_is_not_refitted() -> None:
 
 def test_nothing_is_shown_twice_unless_it_may_be() -> None:
     policy = "most-popular"
-    never = [1 - x for x in column(simulate(WORLD, [policy], rounds=3, k=5), "never_shown", policy)]
-    repeated = simulate(WORLD, [policy], rounds=3, k=5, clicks=ClickModel(repeat=True))
+    never = [1 - x for x in column(dpaa.simulate(WORLD, [policy], rounds=3, k=5), "never_shown", policy)]
+    repeated = dpaa.simulate(WORLD, [policy], rounds=3, k=5, clicks=dpaa.ClickModel(repeat=True))
     again = [1 - x for x in column(repeated, "never_shown", policy)]
     assert never[0] == again[0]
     assert never[-1] > again[-1]
@@ -107,18 +104,18 @@ def test_nothing_is_shown_twice_unless_it_may_be() -> None:
 
 def test_the_click_model_by_hand() -> None:
     liked, chance = np.array([[True, False, True]]), np.array([[[0.2, 0.4, 0.4]], [[0.9, 0.04, 0.9]]])
-    seen, clicked = ClickModel(position=1.0, noise=0.05).clicked(liked, chance)  # looked at with 1, 1/2, 1/3
+    seen, clicked = dpaa.ClickModel(position=1.0, noise=0.05).clicked(liked, chance)  # looked at with 1, 1/2, 1/3
     assert seen.tolist() == [[True, True, False]]
     assert clicked.tolist() == [[True, True, False]]
-    assert ClickModel(slots=1).clicked(liked, chance)[1].tolist() == [[True, False, False]]
-    assert ClickModel().clicked(liked, chance)[1].tolist() == liked.tolist()
+    assert dpaa.ClickModel(slots=1).clicked(liked, chance)[1].tolist() == [[True, False, False]]
+    assert dpaa.ClickModel().clicked(liked, chance)[1].tolist() == liked.tolist()
 
 
 def test_organic_consumption_and_noise_join_the_log() -> None:
     pairs = {}
-    models = {"plain": ClickModel(), "organic": ClickModel(organic=0.5), "noise": ClickModel(noise=0.5)}
+    models = {"plain": dpaa.ClickModel(), "organic": dpaa.ClickModel(organic=0.5), "noise": dpaa.ClickModel(noise=0.5)}
     for name, clicks in models.items():
-        result = simulate(WORLD, ["random"], rounds=1, k=5, clicks=clicks)
+        result = dpaa.simulate(WORLD, ["random"], rounds=1, k=5, clicks=clicks)
         pairs[name] = column(result, "log_pairs", "random")[1]
     assert pairs["organic"] > pairs["plain"]
     assert pairs["noise"] > 2 * pairs["plain"]
@@ -131,7 +128,7 @@ def test_trained_policies_runs_and_debias(tmp_path: Path) -> None:
     made.save(tmp_path / "run")
     policies = [f"lightgcn,{small}", f"lightgcn,{small},refit=cold", str(tmp_path / "run")]
     policies.append("debias,methods=ease most-popular,keep_accuracy=0.9")
-    result = simulate(WORLD, policies, rounds=2, k=5)
+    result = dpaa.simulate(WORLD, policies, rounds=2, k=5)
     warm, cold = (column(result, "ndcg@5", policy) for policy in policies[:2])
     assert warm[0] == cold[0]
     assert warm[1:] != cold[1:], "a warm refit starts from the last model"
@@ -150,12 +147,12 @@ def test_trained_policies_runs_and_debias(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_refused(how: dict[str, object], says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        simulate(**{"source": WORLD, "policies": ["random"], "rounds": 1} | how)  # type: ignore[arg-type]
+    with pytest.raises(dpaa.InputError, match=says):
+        dpaa.simulate(**{"source": WORLD, "policies": ["random"], "rounds": 1} | how)  # type: ignore[arg-type]
 
 
 def test_intervals_and_sentences() -> None:
-    result = simulate(WORLD, ["random"], rounds=1, k=5, seeds=3)
+    result = dpaa.simulate(WORLD, ["random"], rounds=1, k=5, seeds=3)
     values = result.frame.filter(pl.col("round") == 1)["satisfaction"].to_numpy()
     mean, wide = result.over_seeds("satisfaction", "random")[-1]
     assert mean == pytest.approx(values.mean())

@@ -10,8 +10,6 @@ from scipy.special import ndtri
 import dpaa
 from dpaa.comparison import per_user_values, read_entries
 from dpaa.data.sources.world import simulate as world
-from dpaa.errors import InputError
-from dpaa.evaluation.evaluator import Evaluation
 from dpaa.simulation import plan
 from dpaa.simulation._online import users_needed
 from tests.command import dpaa_ok, run_dpaa
@@ -27,7 +25,7 @@ def test_users_needed_by_hand() -> None:
 
 
 @cache
-def evaluations() -> tuple[Evaluation, Evaluation]:
+def evaluations() -> tuple[dpaa.Evaluation, dpaa.Evaluation]:
     data = world(300, 200)
     one, other = (dpaa.evaluate(dpaa.fit(data, name), data) for name in ("most-popular", "item-knn"))
     return one, other
@@ -90,5 +88,5 @@ def test_plan_and_its_command(tmp_path: Path) -> None:
 
 
 def test_three_runs_are_refused() -> None:
-    with pytest.raises(InputError, match="a test has two recommenders, got 0"):
+    with pytest.raises(dpaa.InputError, match="a test has two recommenders, got 0"):
         plan([], k=20)

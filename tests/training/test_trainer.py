@@ -8,12 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from dpaa import MACR, LightGCN
 from dpaa.errors import DivergedError, InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
 from dpaa.methods.graph_method import PAPER_TRAINING
-from dpaa.methods.lightgcn import LightGCN
-from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Batch, Rows, Tables
 from dpaa.training._state import Callbacks, CheckpointFolder, EarlyStopping, Progress
 from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer, learning_rate_at

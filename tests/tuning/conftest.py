@@ -3,9 +3,8 @@ from typing import Any
 
 import pytest
 
-from dpaa.data.dataset import Dataset
+from dpaa import Dataset, Model
 from dpaa.data.sources.world import simulate
-from dpaa.runs.model import Model
 from dpaa.tuning import _study as study
 from dpaa.tuning.tune import TuneResult
 

@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 import dpaa
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.evaluation.metrics import METRICS
-from dpaa.methods import METHODS, find_method
-from dpaa.methods.base import Method
+from dpaa.methods import Method, find_method
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.tuning.space import Range, Space, _stretched, first_point, in_words, points, search_space, size
 from dpaa.tuning.trial import Trial, TuningGoal, best_toml, trials_behind
 
-TUNABLE = [name for name in METHODS if name != "most-popular"]
+TUNABLE = [name for name in dpaa.METHODS if name != "most-popular"]
 DPAA = find_method("dpaa")
 
 
@@ -93,7 +90,7 @@ def test_the_best_hyperparameters_can_be_read_back_and_name_the_number_of_trials
     assert trials_behind(tmp_path / "other.toml") == 0
 
 
-def test_every_metric_of_the_table_can_be_searched_by(world: Dataset) -> None:
+def test_every_metric_of_the_table_can_be_searched_by(world: dpaa.Dataset) -> None:
     model = dpaa.fit(world, "most-popular")
     metrics = Evaluator(world, (5, 20), "valid", "drop").evaluate(model.method).metrics
     names = [name for name, one in METRICS.items() if one.kind != "exposure"]  # that is of a column's groups
@@ -103,7 +100,7 @@ def test_every_metric_of_the_table_can_be_searched_by(world: Dataset) -> None:
         better = METRICS[key.partition("@")[0]].better
         assert goal.merit(metrics) == {"high": value, "low": -value, "zero": -abs(value)}[better]
     for key in ("gini@20/niche", "exposure@20"):
-        with pytest.raises(InputError, match=f"{key} has no value on the validation split"):
+        with pytest.raises(dpaa.InputError, match=f"{key} has no value on the validation split"):
             TuningGoal(key).measure(model.method, world)
 
 

@@ -13,8 +13,7 @@ from urllib.parse import quote
 import optuna
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.errors import InputError
+from dpaa import Dataset, InputError
 from dpaa.tuning._study import _SameRatePruner
 from dpaa.tuning.tune import tune
 from tests.command import dpaa_ok, run_dpaa
@@ -53,9 +52,6 @@ def test_killed_with_its_workers_it_loses_only_what_was_in_flight(world: Dataset
     assert len(complete) == len(set(complete)) >= len(done) + 2
     lost = [json.dumps(trial.settings) for trial in result.trials if trial.state == "lost" and trial.settings]
     assert set(lost) <= set(complete), "what was lost is trained again"
-
-
-# ---------------------------------------------------------------------- PostgreSQL
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +117,6 @@ def test_a_password_is_nowhere(server: Postgres, tmp_path: Path) -> None:
         assert not any(secret.encode() in content for content in files)
 
 
-# ---------------------------------------------------------------------- storages
-
-
 def test_a_shared_storage_is_joined_from_another_folder(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
     url = f"sqlite:///{tmp_path / 'shared.db'}?timeout=77"
     one = tune(tmp_path / "a", world, "lightgcn", settings=TINY, trials=2, seeds=0, storage=url)
@@ -134,9 +127,6 @@ def test_a_shared_storage_is_joined_from_another_folder(world: Dataset, tmp_path
     assert "timeout=***" in (tmp_path / "a/study.json").read_text()
     other = tune(tmp_path / "c", world, "lightgcn", settings=TINY, trials=1, seeds=0, storage=url, seed=1)
     assert len(other.trials) == 1, "another study in the same storage"
-
-
-# ---------------------------------------------------------------------- pruning
 
 
 def trial(rate: float | None, values: Sequence[float], state: str = "COMPLETE") -> optuna.trial.FrozenTrial:

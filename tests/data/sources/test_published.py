@@ -79,9 +79,6 @@ def test_kuairec_paper_split(real_data: Path) -> None:
     assert len(dataset.overlap("train", "test")) == 0
 
 
-# ---------------------------------------------------------------------- the log that ships with the package
-
-
 def test_it_is_what_the_script_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(example_log, "FOLDER", tmp_path / "example")
     example_log.main()

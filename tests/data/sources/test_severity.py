@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.data.dataset import Dataset, read_dataset
+from dpaa import Dataset, InputError, read_dataset
 from dpaa.data.ids import Column
 from dpaa.data.sources.severity import read_pairs, with_randomised, with_severity
-from dpaa.errors import InputError
 from tests.command import dpaa_ok, run_dpaa
 
 SEVERITIES = st.one_of(st.sampled_from([0, 1, 9, 60]), st.floats(0, 20))
@@ -111,9 +110,6 @@ def test_sizes_and_most_popular_on_kuairec(real_data: Path) -> None:
     assert recall == pytest.approx(0.2015, rel=0.03)
 
 
-# ---------------------------------------------------------------------- the command
-
-
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a log, a list form file and a dataset, the current directory."""
@@ -145,9 +141,6 @@ def test_datasets_are_written_beside_one_another(place: Path) -> None:
     again = run_dpaa("data", "severity", "list.txt", "--severity", 1, "--out", "made")
     assert again.code == 2
     assert "made already exists" in again.err
-
-
-# ---------------------------------------------------------------------- randomised pairs
 
 
 def unbiased(share: float = 0.5, **how: int) -> tuple[Dataset, Dataset]:

@@ -7,20 +7,13 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from dpaa import ALS, EASE, GFCF, IPSLAE, SVDGCN, ItemKNN, MostPopular
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, MissingExtraError
-from dpaa.graph import cooccurrence
-from dpaa.graph.bipartite import BipartiteGraph
+from dpaa.graph import BipartiteGraph, cooccurrence
 from dpaa.methods import ease
 from dpaa.methods import gf_cf as spectral
-from dpaa.methods.als import ALS
 from dpaa.methods.base import Histories
-from dpaa.methods.ease import EASE
-from dpaa.methods.gf_cf import GFCF
-from dpaa.methods.ips_lae import IPSLAE
-from dpaa.methods.item_knn import ItemKNN
-from dpaa.methods.most_popular import MostPopular
-from dpaa.methods.svd_gcn import SVDGCN
 from tests.methods.tools import as_histories, learned, matrix_of, some_graph
 
 
@@ -131,9 +124,6 @@ def test_scores_are_the_counts_for_whomever() -> None:
     assert method.scorer()(torch.tensor([2, 0])).tolist() == [[0, 2, 0, 5]] * 2
     newcomers = Histories(Pairs.of([0], [3]), 1)
     assert method.scorer(torch.tensor([3, 1]), newcomers)(torch.tensor([0])).tolist() == [[5, 2]]
-
-
-# ---------------------------------------------------------------------- closed forms on the graph
 
 
 def svd_gcn(graph: BipartiteGraph, **hyperparameters: float) -> SVDGCN:
