@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from dpaa.comparison import read_entries
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
 
 
 @pytest.fixture(scope="module")
 def shop(walk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The walk's dataset and run, another seed of it, another method, and files of recommendations."""
+    """The walk's run, with another seed, wider, another method, and files of recommendations."""
     folder = tmp_path_factory.mktemp("shop")
     shutil.copytree(walk / "run", folder / "run")
-    dpaa_ok("train", walk / "data", *TINY, "--seed", 6, "--out", folder / "again")
+    dpaa_ok("train", walk / "data", *TINY, "--seed", 6, "--set", "threads=2", "--out", folder / "again")
+    dpaa_ok("train", walk / "data", *TINY, "--seed", 7, "--set", "embedding_size=5", "--out", folder / "wider")
     dpaa_ok("train", walk / "data", "--method", "most-popular", "--out", folder / "popular")
     for run in ("run", "popular"):
         dpaa_ok("recommend", folder / run, "--k", 20, "--out", folder / f"{run}.csv")
@@ -49,6 +51,18 @@ def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:
     assert found["overlap"][0]["jaccard"] == 1
     files = ("compare", shop / "popular.csv", shop / "run.csv", "--dataset", walk / "data", "--json")
     assert json.loads(dpaa_ok(*files).out)["protocol"]["lists"] == "given"
+
+
+def test_runs_that_differ_in_seed_and_threads_alone_are_one_entry(shop: Path) -> None:
+    _, entries = read_entries([shop / name for name in ("run", "popular", "again", "wider", "popular.csv")])
+    assert [(entry.name, entry.kind, entry.seeds) for entry in entries] == [
+        ("lightgcn", "run", (5, 6)),
+        ("popular", "run", (0,)),
+        ("wider", "run", (7,)),
+        ("popular.csv", "file", ()),
+    ]
+    assert entries[0].sources == (str(shop / "run"), str(shop / "again"))
+    assert [len(entry.evaluations) for entry in entries] == [2, 1, 1, 1]
 
 
 def test_choices(shop: Path, tmp_path: Path) -> None:

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from dpaa.errors import InputError
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.runs import RunFolder, fit_into, make_method
 from dpaa.trace import trace_run
+from tests.command import dpaa_ok
 
 COMMON = {"embedding_size": 12, "layers": 2, "epochs": 5, "batch_size": 1024, "threads": 1, "learning_rate": 0.01}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -68,6 +70,30 @@ def test_layers_are_those_of_training(runs: Path) -> None:
     best = RunFolder(runs / "first").read_json("manifest.json")["training"]["best_epoch"]
     applied = np.array(found.weights[0].relative, dtype=float) / emphasis
     assert applied == pytest.approx(history[best - 1]["iiw_by_decile"], abs=1e-5)
+
+
+def test_verdicts_come_first_and_name_their_rule(runs: Path) -> None:
+    lines = dpaa_ok("trace", runs / "first").out.splitlines()
+    assert lines[0].startswith("dpaa weights messages by layer 0: there the premise ")
+    assert lines[1].startswith("  layer 0: the premise ")
+    assert lines[4].startswith("  read-out: the premise ")
+    assert lines[5].startswith("  layer 0 of the pre-trained model: the premise ")
+    assert lines[9].startswith("rule: ")
+    for title in ("Lemma 1", "some epochs", "messages of layer 1"):
+        assert title in "\n".join(lines[9:])
+
+
+def test_json_is_one_object_beside_figures(runs: Path, tmp_path: Path) -> None:
+    said = dpaa_ok("trace", runs / "first", "--json", "--figures", tmp_path / "drawn")
+    found = json.loads(said.out)  # what is said about figures goes to the other stream
+    assert found["method"] == "dpaa"
+    assert {verdict["verdict"] for verdict in found["premises"]} <= {"holds", "flat", "reversed"}
+    assert len(found["weights"]) == 2
+    assert [pair["groups"] for pair in found["contributions"]] == ["popular / niche", "decile 10 / decile 1"]
+    assert [line["epoch"] for line in found["epochs"]] == [1, 2, 3, 4, 5]
+    assert dpaa_ok("trace", runs / "first", "--json").out == said.out
+    assert len(list((tmp_path / "drawn").glob("*.svg"))) == len(list((tmp_path / "drawn").glob("*.png"))) == 3
+    assert "figures written to" in said.err
 
 
 @pytest.mark.parametrize("name", ["none", "most-popular"])

@@ -1,23 +1,10 @@
 import numpy as np
-import numpy.typing as npt
 import pytest
 
-from dpaa.data.dataset import Dataset
-from dpaa.data.pairs import Pairs
+from dpaa import fit
 from dpaa.data.sources.world import _World, simulate, simulate_world
-
-
-def matrix(dataset: Dataset, pairs: Pairs) -> npt.NDArray[np.bool_]:
-    filled = np.zeros((dataset.n_users, dataset.n_items), dtype=bool)
-    filled[pairs.user, pairs.item] = True
-    return filled
-
-
-def recall(scores: npt.NDArray[np.float64], dataset: Dataset, k: int = 20) -> float:
-    known, relevant = matrix(dataset, dataset.train), matrix(dataset, dataset.test)
-    first = np.argsort(np.where(known, -np.inf, scores), axis=1)[:, ::-1][:, :k]
-    hits, size = np.take_along_axis(relevant, first, axis=1).sum(axis=1), relevant.sum(axis=1)
-    return float((hits[size > 0] / size[size > 0]).mean())
+from dpaa.evaluation import Evaluator
+from tests.evaluation.fixed import Fixed
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +25,13 @@ def test_sizes(world: _World) -> None:
 
 def test_there_is_something_to_learn(world: _World) -> None:
     """Chance < popularity < collaborative filtering < the truth, each by a clear margin."""
-    dataset = world.dataset
-    train = matrix(dataset, dataset.train).astype(float)
-    popularity = np.broadcast_to(train.sum(axis=0), train.shape)
-    gram = np.linalg.inv(train.T @ train + 100 * np.eye(dataset.n_items))  # EASE, the shortest good recommender
-    weights = gram / -np.diag(gram)
-    np.fill_diagonal(weights, 0)
-    chance = recall(np.random.default_rng(0).random(train.shape), dataset)
-    assert recall(popularity, dataset) > 2.5 * chance
-    assert recall(train @ weights, dataset) > 1.5 * recall(popularity, dataset)
-    assert recall(world.affinity.astype(float), dataset) > 1.5 * recall(train @ weights, dataset)
+    data, evaluator = world.dataset, Evaluator(world.dataset, 20)
+    drawn = Fixed(data, np.random.default_rng(0).random(world.affinity.shape, dtype=np.float32))
+    methods = (drawn, fit(data, "most-popular").method, fit(data, "ease").method, Fixed(data, world.affinity))
+    chance, popularity, filtering, truth = (evaluator.recall(method)["recall@20"] for method in methods)
+    assert popularity > 2.5 * chance
+    assert filtering > 1.5 * popularity
+    assert truth > 1.5 * filtering
 
 
 def test_the_log_repeats_the_promotion_and_the_test_does_not(world: _World) -> None:
