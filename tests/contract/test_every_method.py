@@ -166,17 +166,10 @@ def test_newcomers_of_every_kind(name: str, small_world: Dataset, fitted: Callab
 def test_a_resumed_run_equals_the_uninterrupted_one(
     name: str, small_world: Dataset, tmp_path: Path, run_of: Callable[[str], Model]
 ) -> None:
-    straight, asked = run_of(name), 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == 9  # in the second of three epochs, checkpoint after checkpoint
-
-    with pytest.raises(Interrupted):
-        train_into(
-            tmp_path / "parts", small_world, name, callbacks=Callbacks(stop_requested=stop, checkpoint_seconds=0)
-        )
+    straight, questions = run_of(name), iter(range(1, 99))
+    callbacks = Callbacks(stop_requested=lambda: next(questions) == 9, checkpoint_seconds=0)
+    with pytest.raises(Interrupted):  # in the second of three epochs, checkpoint after checkpoint
+        train_into(tmp_path / "parts", small_world, name, callbacks=callbacks)
     resumed = train_into(tmp_path / "parts", small_world, name, resume=True)
     for tensor, expected in straight.method.state().items():
         assert torch.equal(resumed.method.state()[tensor], expected), tensor

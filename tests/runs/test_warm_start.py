@@ -1,7 +1,6 @@
 """Tomorrow's data: who is known keeps the vector, who is new begins at the neighbours', and it can be resumed."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,9 +13,8 @@ from dpaa.data.ids import SPLITS, look_up
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Method
-from dpaa.runs import Callbacks, RunFolder, fit_into, fit_method, make_method
+from dpaa.runs import RunFolder, fit_into, fit_method, make_method
 from dpaa.runs._warm_start import SHRINK, _begin_at_neighbours, _carried_parameters, warm_start
-from dpaa.training.trainer import Interrupted
 from tests.conftest import TINY
 from tests.trainings import interrupted, resplit, same_state
 
@@ -121,22 +119,15 @@ def test_what_cannot_be_started_from(small_world: Dataset, before: Model) -> Non
         dpaa.fit(small_world, warm_start=3)  # type: ignore[arg-type]
 
 
-def train(folder: Path, data: Dataset, epochs: int, method: str = "lightgcn", **more: Any) -> Model:
-    how = {name: more.pop(name) for name in ("callbacks", "rerank") if name in more}
-    return fit_into(folder, data, make_method(data, method, TINY | {"epochs": epochs} | more), resume=True, **how)
+def train(folder: Path, data: Dataset, epochs: int) -> Model:
+    return fit_into(folder, data, make_method(data, "lightgcn", TINY | {"epochs": epochs}), resume=True)
 
 
 def test_a_stop_on_the_way_leaves_the_finished_run_and_goes_on(small_world: Dataset, tmp_path: Path) -> None:
     train(tmp_path / "run", small_world, 2)
-    before, done = load(tmp_path / "run"), 0
-
-    def count(_report: object) -> None:
-        nonlocal done
-        done += 1
-
-    callbacks = Callbacks(on_epoch=count, stop_requested=lambda: done == 2)
-    with pytest.raises(Interrupted):
-        train(tmp_path / "run", small_world, 6, callbacks=callbacks)
+    before = load(tmp_path / "run")
+    longer = make_method(small_world, "lightgcn", TINY | {"epochs": 6})
+    interrupted(5, tmp_path / "run", small_world, longer, resume=True)
     assert same_state(load(tmp_path / "run"), before)
     model = train(tmp_path / "run", small_world, 6)
     assert [line["epoch"] for line in RunFolder(tmp_path / "run").history()] == [1, 2, 3, 4, 5, 6]

@@ -24,12 +24,8 @@ SMALL: dict[str, object] = {"embedding_size": 40, "layers": 2, "batch_size": 32,
 
 def method_of(**settings: object) -> LightGCN:
     """Trained as the paper does, where nothing else is said: every epoch counts."""
-    return default_method(**(PAPER_TRAINING | settings))
-
-
-def default_method(**settings: object) -> LightGCN:
     graph = BipartiteGraph.from_pairs(random_pairs(np.random.default_rng(1), 40, 30, 0.15), 40, 30)
-    made: LightGCN = attach(LightGCN(**(SMALL | settings)), graph)
+    made: LightGCN = attach(LightGCN(**(SMALL | PAPER_TRAINING | settings)), graph)
     return made
 
 
@@ -133,18 +129,12 @@ def test_resume_equals_the_uninterrupted_run_bit_for_bit(
     straight = method_of(**settings)
     expected = Trainer(straight, validate=hash_validate, callbacks=Callbacks(on_epoch=whole.append)).run()
     folder = CheckpointFolder(tmp_path / "checkpoint")
-    asked = 0
-
-    def stop() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked == stop_after
-
+    questions = iter(range(1, 99))
     parts: list[EpochReport] = []
     first = Trainer(
         method_of(**settings),
         validate=hash_validate,
-        callbacks=Callbacks(on_epoch=parts.append, stop_requested=stop),
+        callbacks=Callbacks(on_epoch=parts.append, stop_requested=lambda: next(questions) == stop_after),
         checkpoints=folder,
         identity={"a": 1},
     )

@@ -71,18 +71,8 @@ def test_two_workers_on_postgresql_one_killed_every_trial_once(
     server: Postgres, world: Dataset, tmp_path: Path
 ) -> None:
     world.write(tmp_path / "data")
-    call = [
-        sys.executable,
-        "-c",
-        PATIENT,
-        "tune",
-        str(tmp_path / "data"),
-        "--method",
-        "lightgcn",
-        "--trials",
-        "4,prune_after=0",
-    ]
-    call += ["--set", "epochs=50", "--set", "embedding_size=8", "--seeds", "0"]
+    how = "--method lightgcn --trials 4,prune_after=0 --set epochs=50 --set embedding_size=8 --seeds 0"
+    call = [sys.executable, "-c", PATIENT, "tune", str(tmp_path / "data"), *how.split()]
     call += ["--storage", server.url, "--out"]
     workers = [subprocess.Popen([*call, str(tmp_path / name)], stderr=subprocess.DEVNULL) for name in ("a", "b")]
     try:
