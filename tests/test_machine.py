@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -14,21 +13,18 @@ from dpaa import _machine as machine
 from dpaa._machine import computing, cores, memory_at_hand
 
 
-@pytest.fixture
-def two_threads() -> Iterator[None]:
+def test_one_thread_while_computing_and_as_before_afterwards() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_one_thread_while_computing_and_as_before_afterwards(two_threads: None) -> None:
-    with computing():
-        assert torch.get_num_threads() == 1
+    try:
         with computing():
             assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == 2
+            with computing():
+                assert torch.get_num_threads() == 1
+            assert torch.get_num_threads() == 1
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:

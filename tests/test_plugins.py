@@ -11,7 +11,6 @@ import pytest
 import dpaa
 from dpaa import Dataset, InputError
 from dpaa.methods import METHODS, find_method
-from dpaa.plugins import Registry
 from dpaa.ranking import Reranker
 from dpaa.runs.fit import fit_into, make_method
 from tests.command import dpaa_ok, run_dpaa
@@ -150,18 +149,18 @@ def test_what_a_file_names_is_never_imported(runs: Path, tmp_path: Path, monkeyp
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_name_is_taken_once() -> None:
+def test_what_is_no_method_of_ones_own_is_refused() -> None:
     class Impostor(METHODS["ease"]):  # type: ignore[misc]
         name = "ease"
 
     with pytest.raises(InputError, match="calls itself 'ease', which is a built-in method; give it another name"):
         find_method(Impostor)
-
-
-def test_registries_say_what_they_know() -> None:
     with pytest.raises(InputError, match="json:JSONDecoder is no method: that is a class derived from"):
         METHODS.add("json:JSONDecoder")
-    assert isinstance(METHODS, Registry)
+    for wrong in ({"name": "Not_A_Name"}, {"title": None}):
+        kind = type("Odd", (METHODS["ease"],), {"name": "odd", "title": "odd", "__module__": "elsewhere"} | wrong)
+        with pytest.raises(InputError, match=r"with a title and a name \(lower-case letters, digits, hyphens\)"):
+            METHODS.add(kind)
 
 
 def test_methods_as_configured_objects(small_world: Dataset) -> None:
@@ -199,13 +198,6 @@ def test_a_reranker_is_checked(small_world: Dataset) -> None:
         model.recommend(k=3, rerank=Repeats())
     with pytest.raises(InputError, match=r"re-ranker beyond gave lists .* of columns from -1 to 177"):
         model.recommend(k=3, rerank=Beyond())
-
-
-@pytest.mark.parametrize("change", [{"name": "Not_A_Name"}, {"title": None}])
-def test_a_class_needs_a_name_and_a_title(change: dict[str, Any]) -> None:
-    kind = type("Odd", (METHODS["ease"],), {"name": "odd", "title": "odd", "__module__": "elsewhere"} | change)
-    with pytest.raises(InputError, match=r"with a title and a name \(lower-case letters, digits, hyphens\)"):
-        METHODS.add(kind)
 
 
 def test_other_processes_find_what_only_this_call_knows(monkeypatch: pytest.MonkeyPatch) -> None:

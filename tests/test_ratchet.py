@@ -9,6 +9,7 @@ import inspect
 import io
 import json
 import pkgutil
+import re
 import sys
 import tokenize
 from collections import Counter
@@ -50,13 +51,11 @@ def code_lines(text: str) -> int:
     return len(code - doc)
 
 
-def is_private(file: Path) -> bool:
-    return any(part.startswith("_") and part != "__init__" for part in file.relative_to(ROOT).with_suffix("").parts)
-
-
 def public_definitions(file: Path) -> Iterator[Definition]:
     """Public functions and classes of a public module."""
-    for node in [] if is_private(file) else ast.parse(file.read_text(encoding="utf-8")).body:
+    place = file.relative_to(ROOT).with_suffix("").as_posix()
+    private = re.search(r"\b_(?!_init__)", place)
+    for node in [] if private else ast.parse(file.read_text(encoding="utf-8")).body:
         if isinstance(node, Definition) and not node.name.startswith("_"):
             yield node
 

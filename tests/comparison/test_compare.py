@@ -11,12 +11,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa.comparison import Comparison, TrainingBudget, compare_entries
+from dpaa import Dataset, InputError
+from dpaa.comparison import Comparison, Entry, TrainingBudget, compare_entries
 from dpaa.comparison._compare import per_user_values, shared_items
 from dpaa.comparison._result import SHOWN
-from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from tests.comparison.conftest import QUICK, entry, good_lists
+
+QUICK: dict[str, Any] = {"resamples": 300}
+
+
+@pytest.fixture(scope="module")
+def evaluator(small_world: Dataset) -> Evaluator:
+    return Evaluator(small_world, 10)
+
+
+@pytest.fixture(scope="module")
+def found(evaluator: Evaluator) -> Comparison:
+    plain, good = (good_lists(evaluator, share, 0) for share in (0.1, 0.6))
+    entries = [
+        entry(evaluator, "plain", plain),
+        entry(evaluator, "few", np.concatenate([good[:4], plain[4:]])),  # 4 users: p is at least 2/2⁴
+        entry(evaluator, "good", *(good_lists(evaluator, 0.6, seed) for seed in (2, 3, 4))),
+    ]
+    return compare_entries(evaluator, entries, **QUICK)
+
+
+def good_lists(evaluator: Evaluator, share: float, seed: int) -> np.ndarray:
+    """Lists of distinct items of which about a share of the relevant ones is found."""
+    rng = np.random.default_rng(seed)
+    n_items, k = evaluator.dataset.n_items, evaluator.protocol.k[-1]
+    user, item = np.divmod(evaluator.truth.relevant, n_items)
+    scores = rng.random((evaluator.dataset.n_users, n_items))
+    found = rng.random(len(user)) < share
+    scores[user[found], item[found]] += 1
+    return np.argsort(-scores[evaluator.users], axis=1)[:, :k]
+
+
+def entry(evaluator: Evaluator, name: str, *lists: np.ndarray, kind: str = "run") -> Entry:
+    sources = tuple(f"runs/{name}-{number}" for number in range(len(lists)))
+    seeds = tuple(range(len(lists))) if kind == "run" else ()
+    return Entry(name, kind, sources, tuple(evaluator.evaluate_lists(one) for one in lists), seeds)
 
 
 def test_verdicts(found: Comparison) -> None:

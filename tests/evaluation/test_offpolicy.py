@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import SPLITS
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.world import simulate
 from dpaa.evaluation.offpolicy import ValidationExposure, off_policy, propensities, validation_exposure
@@ -77,37 +78,21 @@ def test_warnings_say_why() -> None:
     )
 
 
-TRAIN = [(1, "a"), (2, "a"), (3, "a"), (4, "b")]
-"""Counts a 3, b 1, c 0."""
+def made(valid: list[tuple[int, str]]) -> Dataset:
+    """Counts a 3, b 1, c 0."""
+    train, test = [(1, "a"), (2, "a"), (3, "a"), (4, "b")], [(1, "c")]
+    frames = (pl.DataFrame(one, schema=["user_id", "item_id"], orient="row") for one in (train, valid, test))
+    return Dataset.of(dict(zip(SPLITS, frames, strict=True)), name="made", about={})
 
 
-def made(train: list[tuple[int, str]], valid: list[tuple[int, str]], candidates: list[str] | None = None) -> Dataset:
-    def frame(pairs: list[tuple[int, str]]) -> pl.DataFrame:
-        return pl.DataFrame(pairs, schema={"user_id": pl.Int64, "item_id": pl.String}, orient="row")
-
-    return Dataset.from_frame(
-        frame(train),
-        valid=frame(valid) if valid else None,
-        test=frame([(1, "c")]),
-        candidates=None if candidates is None else pl.DataFrame({"item_id": candidates}),
-        name="made",
-    )
-
-
-@pytest.fixture
-def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few pairs there are: for numbers that can be worked out by hand."""
-    monkeypatch.setattr("dpaa.evaluation.offpolicy.ENOUGH", 0.0)
-
-
-@pytest.mark.usefixtures("few_are_enough")
-def test_tilt_by_hand() -> None:
+def test_tilt_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.evaluation.offpolicy.ENOUGH", 0.0)  # however few pairs there are
     even = (log(4) + log(2) + log(1)) / 3
     span = 3 * log(3) / 4 - even  # training pairs without themselves: counts 2, 2, 2, 0
     assert span > 0
-    found = validation_exposure(made(TRAIN, [(5, "a"), (6, "b"), (6, "c")]))
+    found = validation_exposure(made([(5, "a"), (6, "b"), (6, "c")]))
     assert found.tilt == pytest.approx(0.0, abs=1e-12)  # each item once: as if drawn evenly
-    found = validation_exposure(made(TRAIN, [(5, "a"), (6, "b")]))
+    found = validation_exposure(made([(5, "a"), (6, "b")]))
     assert found.tilt == pytest.approx(((log(4) + log(2)) / 2 - even) / span)
 
 
@@ -128,7 +113,7 @@ def test_a_part_of_the_log_leans_as_the_log_does_and_random_exposure_less() -> N
 
 @pytest.mark.parametrize(("said", "biased"), [("biased", True), ("unbiased", False)])
 def test_what_the_source_says_counts(said: str, biased: bool) -> None:
-    data = replace(made(TRAIN, [(5, "a")]), about={VALIDATION_EXPOSURE: said})
+    data = replace(made([(5, "a")]), about={VALIDATION_EXPOSURE: said})
     found = validation_exposure(data)
     assert (found.known, found.biased) == (True, biased)
     assert ("favours popularity" in found.in_words()) == biased

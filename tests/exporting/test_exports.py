@@ -35,15 +35,11 @@ def opened(folder: Path) -> Any:
     return runpy.run_path(str(folder / "query.py"))["Recommender"](folder)
 
 
-def exported(model: Model, folder: Path, to: str) -> dict[str, Any]:
-    if to != "npz":
-        pytest.importorskip(to, reason=f"{to} is not installed")
-    return export(model, folder, to)
-
-
 @pytest.mark.parametrize("to", SYSTEMS)
 def test_one_export_serves_every_dial(model: Model, to: str, tmp_path: Path) -> None:
-    about = exported(model, tmp_path / "made", to)
+    if to != "npz":
+        pytest.importorskip(to, reason=f"{to} is not installed")
+    about = export(model, tmp_path / "made", to)
     ask = opened(tmp_path / "made").recommend
     for kappa in KAPPAS:
         expected = lists_of(model, 20, kappa)

@@ -16,11 +16,6 @@ from tests.conftest import random_pairs
 N_USERS, N_ITEMS = 6, 5
 
 
-def some_batch(rng: np.random.Generator, n: int) -> Batch:
-    users, positive, negative = (torch.from_numpy(rng.integers(0, high, n)) for high in (N_USERS, N_ITEMS, N_ITEMS))
-    return Batch(users, positive, negative)
-
-
 def of_everything(rows: Rows, n: int) -> Tensor:
     """A loss that uses the rows in every way, each with its own factor."""
     user, positive, _ = torch.split(rows.index, n)
@@ -58,7 +53,7 @@ def test_distinct_rows_are_the_repeated_ones_in_value_and_gradient(
 ) -> None:
     rng = np.random.default_rng(seed)
     graph = BipartiteGraph.from_pairs(random_pairs(rng, N_USERS, N_ITEMS), N_USERS, N_ITEMS)
-    nodes = some_batch(rng, n).nodes(N_USERS)
+    nodes = Batch(*(torch.from_numpy(rng.integers(0, high, n)) for high in (N_USERS, N_ITEMS, N_ITEMS))).nodes(N_USERS)
     final, ego = torch.from_numpy(rng.normal(size=(2, graph.n_nodes, 3)))
     selection = Selection(graph, nodes, round_to, whole_from)
     tiles = [tile[selection.nodes] for tile in ego.split(2, dim=1)]

@@ -77,18 +77,14 @@ BANDS = ["a"] * 20 + ["b"] * 7 + ["c|a"] * 2 + [None]
 """Of 30 items: 20 of a, 7 of b, 2 of a and c, of which the first counts, 1 of none."""
 
 
-@cache
-def with_bands() -> BipartiteGraph:
-    return replace(graph(), attributes=ItemAttributes(pl.DataFrame({"band": BANDS})))
-
-
 def listed(text: str, k: int = 5, scores: torch.Tensor | None = None) -> np.ndarray:
     found = reranked(parse_reranker(text), block(3) if scores is None else scores, k, torch.arange(40), about_bands())  # type: ignore[arg-type]
     return np.asarray(found[1])
 
 
+@cache
 def about_bands() -> Candidates:
-    return Candidates(with_bands(), None)
+    return Candidates(replace(graph(), attributes=ItemAttributes(pl.DataFrame({"band": BANDS}))), None)
 
 
 def places(lists: np.ndarray) -> np.ndarray:
@@ -221,10 +217,6 @@ def test_manifests_that_are_refused(stored: object, says: str) -> None:
 HEAD, TAIL = 0, 1
 
 
-def letters(places: Tensor, names: str) -> str:
-    return "".join("-" if place < 0 else names[place] for place in places[0].tolist())
-
-
 def xquad(kind: str, strength: float, wanted: Tensor) -> Gain:
     return lambda first, counts: torch.lerp(first, wanted * coverage(kind, counts), strength)
 
@@ -245,4 +237,4 @@ def test_xquad_by_hand(kind: str, strength: float, expected: str) -> None:
     scores = torch.tensor([[1.0, 0.9, 0.8, 0.7, 0.4, 0.3]], dtype=torch.float64)
     groups = torch.tensor([[HEAD, HEAD, HEAD, HEAD, TAIL, TAIL]])
     found = greedy(scores, groups, 2, 4, xquad(kind, strength, torch.tensor([[0.5, 0.5]], dtype=torch.float64)))
-    assert letters(found, "abcfde") == expected
+    assert "".join("abcfde"[place] for place in found[0]) == expected
