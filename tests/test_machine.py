@@ -81,12 +81,9 @@ def test_frames_of_every_kind(small_world: dpaa.Dataset) -> None:
     assert dpaa.Dataset.from_frame(frame).n_interactions == len(frame)
 
 
-def test_what_is_no_table_is_refused() -> None:
+def test_what_is_no_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(dpaa.InputError, match="a int is no table"):
         dpaa.to_pandas(3)
-
-
-def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(dpaa.InputError, match=r"pip install 'dpaa\[pandas\]'"):
         dpaa.to_pandas(pl.DataFrame())

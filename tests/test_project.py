@@ -86,12 +86,9 @@ def test_containers_copy_what_is_there_and_install_extras_that_are(name: str) ->
 
 def test_release_notes_are_those_of_the_version() -> None:
     assert notes(CHANGELOG, "0.2.0") == "### Added\n- a thing"
-
-
-@pytest.mark.parametrize(("version", "told"), [("0.3.0", "has no heading"), ("0.1.0", "has no date")])
-def test_a_release_that_the_changelog_does_not_know_is_refused(version: str, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
-        notes(CHANGELOG, version)
+    for version, told in {"0.3.0": "has no heading", "0.1.0": "has no date"}.items():
+        with pytest.raises(ValueError, match=told):
+            notes(CHANGELOG, version)
 
 
 @pytest.mark.slow

@@ -54,17 +54,6 @@ def dial_of(run: Path) -> dict[str, Any]:
     return kept
 
 
-def test_evaluate_shows_the_stored_curve_and_what_it_means(run: Path) -> None:
-    stored = dial_of(run)
-    said = dpaa_ok("evaluate", run)
-    for part in ("Popularity dial on validation, lists of 20", "0 active", f"{stored['suggested']:g} suggested"):
-        assert part in said.out
-    assert stored["in_words"] in said.out
-    found = json.loads(dpaa_ok("evaluate", run, "--json").out)
-    assert found["dial"] == stored
-    assert found["protocol"]["popularity_dial"] == 0.0
-
-
 @pytest.mark.parametrize("other", [("--popularity-dial", "-0.5"), ("--rerank", "xquad,strength=0.5")], ids=str)
 def test_an_evaluation_of_other_lists_leaves_the_metrics_of_the_runs_own(run: Path, other: tuple[str, str]) -> None:
     dpaa_ok("evaluate", run)

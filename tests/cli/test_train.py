@@ -63,11 +63,6 @@ def test_a_signal_leaves_a_checkpoint_to_resume_from(
     assert not (folder / "checkpoint").exists()
 
 
-def test_a_finished_run_is_trained_for_longer(run: Path, walk: Path) -> None:
-    dpaa_ok("train", walk / "data", "--out", run, "--resume", "--set", "epochs=4")
-    assert len((run / "history.jsonl").read_text().splitlines()) == 4
-
-
 def test_a_reader_that_leaves_early_sees_no_traceback(walk: Path) -> None:
     words = f"{sys.executable} -m dpaa data describe {walk / 'data'} | true"
     said = subprocess.run(["/bin/sh", "-c", words], capture_output=True, text=True, timeout=60, check=True)

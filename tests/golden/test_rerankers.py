@@ -1,6 +1,7 @@
 """Lists equal those of public re-rankers, run once over the same scores and histories."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,46 @@ from tests.golden.files import assert_same, golden, reranking
 DEPTH, K = 25, 10
 
 
-def lists(name: str, **settings: object) -> list[list[int]]:
+def lists(name: str, unseen: bool = False, **settings: object) -> list[list[int]]:
+    """Of all items, or with those of the history left out, all others candidates."""
     scores, users, candidates = reranking()
-    reranker = make_reranker(name, {"depth": DEPTH} | settings)
+    if unseen:
+        owner, item = candidates.taken(users)
+        scores[owner, item] = -torch.inf
+    reranker = make_reranker(name, settings if unseen else {"depth": DEPTH} | settings)
     found: list[list[int]] = reranker.rerank(scores, users, K, candidates)[1].tolist()
     return found
+
+
+def of_nats(strength: str) -> float:
+    """The divergence there is ln 2 times ours."""
+    odds = math.log(2) * float(strength) / (1 - float(strength))
+    return odds / (1 + odds)
+
+
+def golden_lists(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = golden(name)["lists"]
+    return found
+
+
+LISTS: list[tuple[str, str, str, dict[str, Any]]] = [
+    *(("fa_ir", one, "fa-ir", {"strength": one, "significance": 0.1}) for one in golden_lists("fa_ir")),
+    *(("xquad", f"binary {one}", "xquad", {"strength": one, "coverage": "binary"}) for one in (0.1, 0.3, 0.6, 0.9)),
+    *(("steck", one, "steck", {"strength": one, "smoothing": 0.01}) for one in golden_lists("steck")),
+    *(("xquad_smooth", one, "xquad", {"strength": one, "coverage": "smooth"}) for one in golden_lists("xquad_smooth")),
+    *(("calibrated_popularity", one, "calibrated-popularity", {"strength": of_nats(one)})
+      for one in golden_lists("calibrated_popularity")),
+    *(("scale", one, "scale", {"strength": one}) for one in golden_lists("scale")),
+]  # fmt: skip
+"""Files and their keys; fairsearchcore, librec-auto, WarpRec and the authors' code made them."""
+UNSEEN = ("xquad_smooth", "calibrated_popularity", "scale")
+
+
+@pytest.mark.parametrize(("file", "key", "name", "settings"), LISTS)
+def test_lists_are_those_of_public_code(file: str, key: str, name: str, settings: dict[str, Any]) -> None:
+    found = lists(name, file in UNSEEN, **settings)
+    assert found == golden_lists(file)[key]
+    assert file not in ("fa_ir", "xquad", "scale") or found != lists(name, file in UNSEEN, strength=0)
 
 
 @pytest.mark.parametrize("given", golden("fa_ir")["tables"])
@@ -29,55 +65,6 @@ def test_fewest_niche_items_are_those_of_fairsearchcore(given: str) -> None:
         assert (ours[0], theirs[0]) == (1, 0)
         ours, theirs = ours[1:], theirs[1:]
     assert ours == theirs
-
-
-@pytest.mark.parametrize("share", golden("fa_ir")["lists"])
-def test_fa_ir_makes_the_lists_of_fairsearchcore(share: str) -> None:
-    found = lists("fa-ir", strength=float(share), significance=0.1)
-    assert found == golden("fa_ir")["lists"][share]
-    assert found != lists("fa-ir", strength=0)
-
-
-@pytest.mark.parametrize("strength", ["0.1", "0.3", "0.6", "0.9"])
-def test_xquad_makes_the_lists_of_librec_auto(strength: str) -> None:
-    found = lists("xquad", strength=float(strength), coverage="binary")
-    assert found == golden("xquad")["lists"][f"binary {strength}"]
-    assert found != lists("xquad", strength=0)
-
-
-@pytest.mark.parametrize("strength", golden("steck")["lists"])
-def test_steck_makes_the_lists_of_warprec(strength: str) -> None:
-    assert lists("steck", strength=float(strength), smoothing=0.01) == golden("steck")["lists"][strength]
-
-
-def unseen_lists(name: str, **settings: object) -> list[list[int]]:
-    """Items of the history left out, all others candidates."""
-    scores, users, candidates = reranking()
-    owner, item = candidates.taken(users)
-    scores[owner, item] = -torch.inf
-    found: list[list[int]] = make_reranker(name, settings).rerank(scores, users, K, candidates)[1].tolist()
-    return found
-
-
-@pytest.mark.parametrize("strength", golden("xquad_smooth")["lists"])
-def test_smooth_xquad_makes_the_lists_of_public_code(strength: str) -> None:
-    found = unseen_lists("xquad", strength=float(strength), coverage="smooth")
-    assert found == golden("xquad_smooth")["lists"][strength]
-
-
-@pytest.mark.parametrize("strength", golden("calibrated_popularity")["lists"])
-def test_calibrated_popularity_makes_the_lists_of_public_code(strength: str) -> None:
-    nats = float(strength)
-    odds = math.log(2) * nats / (1 - nats)  # the divergence there is ln 2 times ours
-    found = unseen_lists("calibrated-popularity", strength=odds / (1 + odds))
-    assert found == golden("calibrated_popularity")["lists"][strength]
-
-
-@pytest.mark.parametrize("strength", golden("scale")["lists"])
-def test_scale_makes_the_lists_of_its_authors(strength: str) -> None:
-    found = unseen_lists("scale", strength=float(strength))
-    assert found == golden("scale")["lists"][strength]
-    assert found != unseen_lists("scale", strength=0)
 
 
 def test_pc_gives_the_scores_of_public_code() -> None:

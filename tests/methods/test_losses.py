@@ -31,9 +31,6 @@ from tests.methods.tools import (
 SPEC = {"embedding_size": 2, "l2": 0}
 
 
-# ---------------------------------------------------------------------- popularity
-
-
 @pytest.mark.parametrize(
     ("quantile", "expected"),
     [(0.5, [0.5, 1.0, 1.0]), (1.0, [0.1, 0.2, 1.0]), (0.0, [1.0, 1.0, 1.0]), (0.75, [1 / 6, 2 / 6, 1.0])],
@@ -58,9 +55,6 @@ def test_reg_by_hand() -> None:
     batch, rows = triples(*((int(u), int(i), 0) for u, i in zip(graph.edge_user, graph.edge_item, strict=True)))
     terms = [started(Reg, graph, **SPEC, correlation_weight=weight).loss(batch, rows).item() for weight in (0, 2)]
     assert terms[1] - terms[0] == pytest.approx(2 * 0.01935, abs=2e-5)
-
-
-# ---------------------------------------------------------------------- samplers
 
 
 def test_the_coin_of_balanced_negatives_is_fair_and_each_side_uniform() -> None:
@@ -93,9 +87,6 @@ def test_negative_items_with_a_margin_are_untaken_and_on_a_side(seed: int, margi
         wanted = min(pool, max(len(above), len(below)))
         sides = [side for side in (above, below) if len(side) >= wanted and side]
         assert any(j in side for side in sides) if sides else j in free
-
-
-# ---------------------------------------------------------------------- pairs and items beside the triples
 
 
 def test_cvib_equals_the_formula() -> None:
@@ -152,9 +143,6 @@ def test_invcf_holds_taste_and_popularity_apart_by_distance_correlation() -> Non
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-4)
 
 
-# ---------------------------------------------------------------------- a second table
-
-
 SAMPLE = Pairs.of([0, 1, 1, 5, 9, 9], [3, 4, 7, 3, 0, 11])
 
 
@@ -179,9 +167,6 @@ def test_cause_equals_the_formula() -> None:
     gap, items = (z - t) ** 2, torch.cat([batch.positive, batch.negative]) + 30
     expected += 0.3 * (gap[batch.users].mean() + gap[items].mean())
     assert loss_of(method, batch) == pytest.approx(expected, abs=1e-5)
-
-
-# ---------------------------------------------------------------------- messages and layers
 
 
 @pytest.mark.parametrize("normalisation", ["symmetric", "row", "lightgcn-times-ip"])

@@ -1,7 +1,5 @@
 """Lists for anybody: who gets them from where, in the order asked for, and within which limits."""
 
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -181,22 +179,3 @@ def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: dpaa.Mode
         mine = model.similar_items([model.item_ids[item]], 6)
         assert mine["similar_item_id"].to_list() == model.item_ids.gather(best).to_list()
         assert mine["score"].to_list() == cosine[best].tolist()
-
-
-def test_titles_stand_beside_the_items(tmp_path: Path) -> None:
-    log = {"user_id": ["a", "a", "b", "c"], "item_id": [1, 2, 2, 3]}
-    plain = dpaa.Dataset.from_frame(log)
-    named = plain.with_items({"item_id": [2, 3, 1], "title": ["Two", None, "One"], "genre": ["x", "y", "z"]})
-    bare, model = (dpaa.fit(data, "item-knn") for data in (plain, named))
-    without, lists = bare.recommend(k=2), model.recommend(k=2)
-    assert without.columns == ["user_id", "item_id", "score", "rank"]
-    assert lists.columns == ["user_id", "item_id", "score", "rank", "title"]
-    assert lists.drop("title").equals(without)
-    titles = {1: "One", 2: "Two", 3: None}
-    assert lists["title"].to_list() == [titles[item] for item in lists["item_id"]]
-    assert lists.schema == pl.Schema(model.recommendation_schema)
-    assert model.recommend([], k=2).schema == lists.schema
-    model.save(tmp_path / "run")
-    again = dpaa.load(tmp_path / "run")
-    assert again.items.equals(named.items)
-    assert again.recommend(k=2).equals(lists)

@@ -81,14 +81,11 @@ def test_runs_of_two_days_are_compared_on_one_test(yesterday: Dataset, today: Da
     assert "'lite' is not among the entries" in said.err
 
 
-def test_a_model_that_has_seen_test_pairs_is_refused(today: Dataset) -> None:
+def test_models_of_other_logs_and_of_test_pairs_are_refused(today: Dataset, small_world: Dataset) -> None:
     frame = pl.concat([today.frame(split) for split in ("train", "valid", "test")])
     model = dpaa.fit(Dataset.from_frame(frame), "most-popular")
     with pytest.raises(InputError, match=r"was trained on \d+ test pairs of frame"):
         dpaa.evaluate(model, today)
-
-
-def test_a_model_of_another_log_is_refused(today: Dataset, small_world: Dataset) -> None:
     with pytest.raises(InputError, match="trained on another dataset than frame: 0% of its training pairs"):
         dpaa.evaluate(dpaa.fit(small_world, "most-popular"), today)
     numbers = Dataset.from_frame(pl.DataFrame({"user_id": [1, 2], "item_id": [1, 2]}))

@@ -259,9 +259,6 @@ def test_counters(served: Served) -> None:
     assert 0 < float(popular.split()[1]) < 100
 
 
-# ---------------------------------------------------------------------- `dpaa serve` before anything is started
-
-
 def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fastapi", None)
     said = run_dpaa("serve", "run")

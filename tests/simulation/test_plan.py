@@ -85,8 +85,5 @@ def test_plan_and_its_command(tmp_path: Path) -> None:
         refused = run_dpaa("plan", *runs, *words)
         assert refused.code == 2
         assert says in refused.err
-
-
-def test_three_runs_are_refused() -> None:
     with pytest.raises(dpaa.InputError, match="a test has two recommenders, got 0"):
         plan([], k=20)

@@ -158,9 +158,6 @@ def test_a_checkpoint_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         Trainer(method_of(), checkpoints=folder).run(checkpoint)
 
 
-# ---------------------------------------------------------------------- a loss that is a number and rises all the same
-
-
 @pytest.mark.parametrize(("epochs", "early"), [(3, False), (3, True), (50, True)])
 def test_a_loss_far_above_its_start_stops_with_the_remedy(epochs: int, early: bool) -> None:
     validate = (lambda _: {"recall@20": 0.5}) if early else None
@@ -239,9 +236,6 @@ def test_every_step_is_that_of_torch(kind: type[LightGCN], decay: float) -> None
     for found, twin in zip((method.tables.ego.rows(), *method.tables.parameters.values()), twins, strict=True):
         torch.testing.assert_close(found.detach(), twin, rtol=1e-5, atol=1e-6)
     assert all(parameter.grad is None for parameter in method.tables.parameters.values())
-
-
-# ---------------------------------------------------------------------- early stopping, the rate of a step
 
 
 def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:
