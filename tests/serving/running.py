@@ -1,4 +1,4 @@
-"""`dpaa serve` as a process of its own, on a port that is free."""
+"""The service on a port that is free: `dpaa serve` as a process of its own, or its application in a thread."""
 
 import os
 import re
@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import uvicorn
 
 from tests.waiting import wait_until
 
@@ -52,6 +53,21 @@ def status(connection: socket.socket) -> int:
     """Of the answer; 0 where the connection was closed without one."""
     words = connection.recv(4096).split()
     return int(words[1]) if words else 0
+
+
+@contextmanager
+def in_thread(app: Any, **how: Any) -> Iterator[socket.socket]:
+    """An application that uvicorn serves in a thread; where it listens."""
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", **how))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            wait_until(lambda: server.started)
+            yield listening
+        finally:  # a test that fails must not leave a thread that nobody ends
+            server.should_exit = True
+            thread.join()
 
 
 @contextmanager

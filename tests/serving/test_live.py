@@ -1,8 +1,6 @@
 """The live page in headless Chromium."""
 
 import re
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,7 +12,6 @@ import pytest
 
 pytest.importorskip("playwright", reason="Playwright is not installed: pip install playwright")
 
-import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
 from dpaa.data.attributes import ItemAttributes
@@ -24,7 +21,7 @@ from dpaa.serving._snapshot import Snapshot
 from dpaa.serving.options import ServeOptions
 from tests.browser import MOVING, launched, violations
 from tests.serving.made import drawn_choice, drawn_model
-from tests.waiting import wait_until
+from tests.serving.running import in_thread
 
 pytestmark = pytest.mark.slow
 
@@ -39,24 +36,16 @@ def browser() -> Iterator[Browser]:
 def opened(browser: Browser, model: Model, token: str | None = None, **look: Any) -> Iterator[Page]:
     """The page of a service in a thread; it must not complain, nor send requests elsewhere."""
     app = create_app(ServeOptions(run=Path("run"), token=token), Snapshot(model))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        wait_until(lambda: server.started)
+    page, requests, complaints = browser.new_page(**look), list[str](), list[str]()
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+    with in_thread(app) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        page, requests, complaints = browser.new_page(**look), list[str](), list[str]()
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
         page.goto(address)
         expect(page.locator("#after li").first if token is None else page.locator("#token-form")).to_be_visible()
-        try:
-            yield page
-        finally:  # a test that fails must not leave a thread that nobody ends
-            page.close()
-            server.should_exit = True
-            thread.join()
+        yield page
+        page.close()
     assert [one for one in complaints if token is None or "401" not in one] == []
     assert all(url.startswith((address, "data:")) for url in requests), requests
 

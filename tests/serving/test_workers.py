@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import socket
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,11 @@ import httpx2
 import pytest
 
 from dpaa.runs.model import load
+from dpaa.serving import ServeOptions, _server
+from dpaa.serving._app import create_app
+from dpaa.serving._snapshot import Snapshot
 from tests.serving.made import drawn_model
-from tests.serving.running import GET, PATIENCE, POST, Running, running, status
+from tests.serving.running import GET, PATIENCE, POST, Running, in_thread, running, status
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -43,13 +47,30 @@ def exchange(run: Path, other: Path) -> None:
     shutil.copytree(other, run)
 
 
+def test_bad_connections_are_refused_or_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has shown a token yet where this happens."""
+    app = create_app(ServeOptions(run=Path("run"), token=TOKEN), Snapshot(drawn_model(n_items=60)))
+    with in_thread(app, http=_server.Protocol) as listening:
+        for sent, statuses in (
+            (f"{GET}X-Large: {LARGE * 'x'}\r\n\r\n", (431,)),
+            (GET + "".join(f"X-{n}: {n}\r\n" for n in range(LARGE // 10)) + "\r\n", (431,)),
+            (f"{GET}X-Endless: {LARGE * 'x'}", (0, 431)),
+            (CHUNKED + "X-Trailer: x\r\n" * (LARGE // 5), (0, 400, 431)),
+            ("this is not HTTP\r\n\r\n", (400,)),
+        ):
+            with socket.create_connection(listening.getsockname()) as one, suppress(ConnectionError):
+                one.sendall(sent.encode())  # it need not read the whole
+                assert status(one) in statuses, sent[:200]
+        monkeypatch.setattr(_server, "PATIENCE", 0.2)
+        with socket.create_connection(listening.getsockname(), timeout=15) as silent:
+            assert status(silent) == 0
+
+
 def test_the_life_of_a_service(folders: Path, tmp_path: Path) -> None:
-    """In one go, since every start loads torch: bad connections, reloads, a bad run, a killed worker, an end."""
+    """In one go, since every start loads torch: reloads, a bad run, a killed worker, an end."""
     run = folders / "served"
     with running(run, DPAA_SERVE_TOKEN=TOKEN, TMPDIR=str(tmp_path)) as service:
         assert [oct(one.stat().st_mode)[-3:] for one in tmp_path.iterdir()] == ["700"]
-        refuses_what_is_too_large_or_no_request(service)
-        closes_a_silent_connection(service)
         takes_another_run_without_dropping_a_request(service, folders)
         stays_with_the_old_run_where_the_new_one_is_bad(service, run)
         exchange(run, folders / "two")
@@ -58,25 +79,6 @@ def test_the_life_of_a_service(folders: Path, tmp_path: Path) -> None:
         answers_who_came_before_it_was_stopped(service)
     assert list(tmp_path.iterdir()) == []
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
-
-
-def refuses_what_is_too_large_or_no_request(service: Running) -> None:
-    """Nobody has shown a token yet where this happens."""
-    for sent, statuses in (
-        (f"{GET}X-Large: {LARGE * 'x'}\r\n\r\n", (431,)),
-        (GET + "".join(f"X-{n}: {n}\r\n" for n in range(LARGE // 10)) + "\r\n", (431,)),
-        (f"{GET}X-Endless: {LARGE * 'x'}", (0, 431)),
-        (CHUNKED + "X-Trailer: x\r\n" * (LARGE // 5), (0, 400, 431)),
-        ("this is not HTTP\r\n\r\n", (400,)),
-    ):
-        with service.connected() as one, suppress(ConnectionError):  # it need not read the whole
-            one.sendall(sent.encode())
-            assert status(one) in statuses, sent[:200]
-
-
-def closes_a_silent_connection(service: Running) -> None:
-    with service.connected() as one:
-        assert status(one) == 0
 
 
 def takes_another_run_without_dropping_a_request(service: Running, folders: Path) -> None:
