@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.command import run_dpaa
+from tests.command import dpaa_ok, run_dpaa
 
 chores = pytest.importorskip("examples.chores", reason="examples are not part of this copy")
 EXAMPLES = Path(chores.__file__).parent
@@ -31,8 +31,7 @@ def test_every_step_of_the_workflow_can_be_done(tmp_path: Path) -> None:
     with contextlib.chdir(tmp_path):
         for line in commands:
             command, _, target = line.partition(" > ")
-            said = run_dpaa(*shlex.split(command)[1:])
-            assert said.code == 0, (line, said.err)
+            said = dpaa_ok(*shlex.split(command)[1:])
             if target:
                 Path(target).write_text(said.out, encoding="utf-8")
         workflow_keeps = workflow["jobs"]["nightly"]["steps"][-1]["with"]["path"].split()
@@ -54,9 +53,8 @@ def test_shards_as_the_examples_of_ray_and_spark_make_them(tmp_path: Path, monke
         return subprocess.CompletedProcess(call, said.code, said.out, said.err)
 
     monkeypatch.setattr(subprocess, "run", in_this_process)
-    assert run_dpaa("data", "demo", "--size", "60x40", "--out", tmp_path / "data").code == 0
-    call = ("train", tmp_path / "data", "--method", "most-popular", "--out", tmp_path / "run")
-    assert run_dpaa(*call).code == 0
+    dpaa_ok("data", "demo", "--size", "60x40", "--out", tmp_path / "data")
+    dpaa_ok("train", tmp_path / "data", "--method", "most-popular", "--out", tmp_path / "run")
     how = {"run": str(tmp_path / "run"), "folder": str(tmp_path / "lists"), "shards": 2}
     by_ray = runpy.run_path(str(EXAMPLES / "recommend_with_ray.py"))["make_shard"]
     assert "recommendations written to" in by_ray({"item": 1}, **how)["said"]

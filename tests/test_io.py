@@ -149,9 +149,7 @@ def test_files_are_as_readable_as_the_user_wants(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exchanging", [True, False])
-def test_a_folder_is_replaced_by_another_or_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanging: bool
-) -> None:
+def test_a_folder_is_replaced_or_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanging: bool) -> None:
     """On systems that can exchange two names, and on those that cannot."""
     if not exchanging:
         monkeypatch.setattr("dpaa._io._exchange", lambda *_: False)
@@ -212,9 +210,7 @@ def test_what_a_killed_process_left_is_swept_by_the_next(tmp_path: Path, monkeyp
     assert names(tmp_path) == ["a"]
 
 
-def test_a_folder_that_is_swept_cannot_be_taken_at_the_same_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_swept_cannot_be_taken_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new, refused = tmp_path / f"{files.STAGING}abcd1234", list[str]()
     new.mkdir()  # another process has made it, and is about to lock it
 

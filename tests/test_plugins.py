@@ -96,9 +96,7 @@ def test_a_run_keeps_its_reranker(told: tuple[Path, dict[str, str]]) -> None:
     assert pl.read_parquet(runs / "slots.parquet").equals(pl.read_parquet(runs / "same.parquet"))
 
 
-def test_a_broken_plugin_and_one_that_is_not_installed(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_plugin_and_an_absent_one(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of the absent one need their class named; the broken one is told and hurts nobody else."""
     about = tmp_path / "broken-1.dist-info"
     about.mkdir()

@@ -83,9 +83,7 @@ def test_the_page_shows_every_choice_in_every_later_period(done: Path) -> None:
     assert "<td" in page
 
 
-def test_a_resumed_backtest_is_the_uninterrupted_one(
-    done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_backtest_is_the_whole_one(done: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls, original = [], _backtest.debias
 
     def counted(folder: Path, *args: Any, **how: Any) -> Any:
@@ -136,9 +134,7 @@ def test_later_rows_change_nothing_of_earlier_origins(done: Path, tmp_path: Path
         (lambda log: log.with_columns(timestamp=pl.int_range(pl.len())), {}, "from 1970-01-01 to 1970-02-01; a"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_tested_is_refused_and_leaves_nothing(
-    tmp_path: Path, change: Any, how: dict[str, Any], sentence: str
-) -> None:
+def test_what_cannot_be_tested_is_refused(tmp_path: Path, change: Any, how: dict[str, Any], sentence: str) -> None:
     with pytest.raises(dpaa.InputError) as refused:
         dpaa.backtest(tmp_path / "out", change(drifting()), **HOW | how)
     assert sentence in str(refused.value)

@@ -50,9 +50,7 @@ def _no_memory() -> None:
 
 
 @pytest.mark.parametrize("wants", [_no_memory, lambda: np.empty(1 << 58), lambda: torch.empty(1 << 50)])
-def test_too_little_memory_is_one_sentence(
-    walk: Path, monkeypatch: pytest.MonkeyPatch, wants: Callable[[], object]
-) -> None:
+def test_too_little_memory(walk: Path, monkeypatch: pytest.MonkeyPatch, wants: Callable[[], object]) -> None:
     monkeypatch.setattr("dpaa.data.dataset.read_dataset", lambda *_: wants())
     said = run_dpaa("data", "describe", walk / "data")
     assert said.code == 2

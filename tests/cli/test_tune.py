@@ -40,9 +40,7 @@ def test_the_best_trials_are_shown_and_what_to_do_next(walk: Path, tmp_path: Pat
     assert "tuned in 3 trials" in notes[0]
 
 
-def test_without_out_the_study_has_a_place_of_its_own(
-    walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_out_the_study_has_its_own_place(walk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = dpaa_ok("tune", walk / "data", "--method", "item_knn", "--space", "paper", "--trials", 2, "--seeds", 0)
     assert (tmp_path / "studies/demo-item-knn/trials.jsonl").exists()

@@ -98,9 +98,7 @@ def checkerboard() -> tuple[Dataset, dict[str, str]]:
 
 
 @every_method
-def test_on_a_checkerboard_the_first_item_is_the_one_withheld(
-    name: str, checkerboard: tuple[Dataset, dict[str, str]]
-) -> None:
+def test_on_a_checkerboard_the_withheld_item_is_first(name: str, checkerboard: tuple[Dataset, dict[str, str]]) -> None:
     """Where all items are equally popular, only who learns tastes can tell the withheld item from the other kind's."""
     data, withheld = checkerboard
     settings = quick(name) | ({"epochs": 25, "patience": 25} if quick(name) else {})
@@ -121,9 +119,7 @@ def test_a_learning_rate_of_a_thousand_diverges_and_a_tenth_does_not(name: str, 
 
 
 @every_method
-def test_save_load_recommend_and_fold_in(
-    name: str, small_world: Dataset, tmp_path: Path, fitted: Callable[[str], Model]
-) -> None:
+def test_save_load_and_fold_in(name: str, small_world: Dataset, tmp_path: Path, fitted: Callable[[str], Model]) -> None:
     model = fitted(name)
     model.save(tmp_path / "run")
     again = load(tmp_path / "run")

@@ -55,9 +55,7 @@ def test_recommend_gives_recent_popularity_and_says_so(model: dpaa.Model, data: 
 
 
 @pytest.mark.parametrize(("dial", "rerank"), [(0.0, None), (-1.0, None), (0.0, "xquad")])
-def test_evaluation_ranks_them_as_recommend_does(
-    model: dpaa.Model, data: dpaa.Dataset, dial: float, rerank: str | None
-) -> None:
+def test_evaluation_ranks_likewise(model: dpaa.Model, data: dpaa.Dataset, dial: float, rerank: str | None) -> None:
     evaluator = Evaluator(data, 5, "test", "drop")
     reranker = None if rerank is None else parse_reranker(rerank)
     lists = evaluator.lists(model.method, dial, reranker)

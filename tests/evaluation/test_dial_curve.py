@@ -52,9 +52,7 @@ def test_equals_go_to_the_least_turn_and_then_to_less_popularity() -> None:
     st.dictionaries(st.integers(-9, 9), st.tuples(*[st.floats(0, 1)] * 3), min_size=1).filter(lambda found: 0 in found),
     st.sampled_from(["ndcg", "recall", "niche:0", "niche:10", "niche:100"]),
 )
-def test_nothing_allowed_is_better_than_the_chosen(
-    values: dict[int, tuple[float, float, float]], objective: str
-) -> None:
+def test_nothing_allowed_beats_the_chosen(values: dict[int, tuple[float, float, float]], objective: str) -> None:
     points = [point(float(kappa), *three) for kappa, three in values.items()]
     name, allowance = check_objective(objective)
     chosen = _best_point(points, objective)

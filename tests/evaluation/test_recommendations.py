@@ -90,9 +90,7 @@ def test_a_file_is_re_ranked_as_its_model_would_be(name: str, small_world: Datas
 
 
 @pytest.mark.parametrize("scores", ["none", "rising"])
-def test_ranks_are_scores_where_there_are_none_that_fall(
-    scores: str, lists: pl.DataFrame, small_world: Dataset
-) -> None:
+def test_ranks_are_scores_where_none_fall(scores: str, lists: pl.DataFrame, small_world: Dataset) -> None:
     given = lists.drop("score") if scores == "none" else lists.with_columns(-pl.col("score"))
     blocks, notes = rerank_file(given, small_world, FAIR(strength=0.9), 10)
     assert any("ranks are used as scores" in note for note in notes)

@@ -19,9 +19,7 @@ from tests.graph import reference
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 12), width=st.integers(1, 40), density=st.floats(0, 1))
-def test_products_are_the_weighted_sums_over_neighbours(
-    kernel: str, seed: int, n: int, width: int, density: float
-) -> None:
+def test_products_are_weighted_sums_of_neighbours(kernel: str, seed: int, n: int, width: int, density: float) -> None:
     rng = np.random.default_rng(seed)
     present = rng.random((n, n)) < density
     indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))]).astype(np.int32)
@@ -71,9 +69,7 @@ def test_of_the_best_scores_ties_go_to_the_lower_column(scores: np.ndarray, k: i
 @given(
     seed=st.integers(0, 2**32 - 1), n_users=st.integers(1, 6), n_items=st.integers(1, 12), density=st.floats(0, 0.95)
 )
-def test_a_negative_item_of_every_rank_is_the_missing_item_of_that_rank(
-    seed: int, n_users: int, n_items: int, density: float
-) -> None:
+def test_negatives_by_rank_are_the_missing_items(seed: int, n_users: int, n_items: int, density: float) -> None:
     pairs = random_pairs(np.random.default_rng(seed), n_users, n_items, density)
     indptr = pairs.indptr(n_users)
     keys = gap_keys(indptr, pairs.item, n_items)

@@ -48,9 +48,7 @@ def by_autograd(final: Tensor, ego: Tensor, n: int) -> Tensor:
     whole_from=st.sampled_from([0.0, 0.6, 2.0]),
     round_to=st.integers(1, 4),
 )
-def test_distinct_rows_are_the_repeated_ones_in_value_and_gradient(
-    seed: int, n: int, whole_from: float, round_to: int
-) -> None:
+def test_distinct_rows_are_the_repeated_ones(seed: int, n: int, whole_from: float, round_to: int) -> None:
     rng = np.random.default_rng(seed)
     graph = BipartiteGraph.from_pairs(random_pairs(rng, N_USERS, N_ITEMS), N_USERS, N_ITEMS)
     nodes = Batch(*(torch.from_numpy(rng.integers(0, high, n)) for high in (N_USERS, N_ITEMS, N_ITEMS))).nodes(N_USERS)

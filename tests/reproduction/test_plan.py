@@ -41,9 +41,7 @@ def test_dpaa_as_printed_is_not_tuned(files: Path, tmp_path: Path, studies: list
     assert studies == []
 
 
-def test_standard_tunes_at_0_5_9_and_others_take_the_nearest(
-    files: Path, tmp_path: Path, studies: list[dict[str, Any]]
-) -> None:
+def test_standard_tunes_at_0_5_9_others_near_them(files: Path, tmp_path: Path, studies: list[dict[str, Any]]) -> None:
     rows = ("--method", "lightgcn", "--method", "dpaa")
     call = ("reproduce", "severity", "--budget", "standard", "--data", f"kuairec={files / 'kuairec'}", *rows,
             "--severity", 1, "--severity", 8, "--seeds", 1, *folders(tmp_path))  # fmt: skip

@@ -62,9 +62,7 @@ def test_a_dataset_without_validation_trains_all_epochs(tmp_path: Path) -> None:
     assert any("1 users have no training item, or every item" in note for note in notes)
 
 
-def test_more_memory_than_there_is_is_refused_in_one_sentence(
-    small_world: dpaa.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_memory_than_there_is(small_world: dpaa.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.runs.fit.memory_at_hand", lambda: 50_000)
     with pytest.raises(dpaa.InputError, match=r"takes about .* GB, 0.0 are free; reduce embedding_size"):
         fit_into(tmp_path / "run", small_world, make_method(small_world, "lightgcn", SETTINGS))

@@ -74,9 +74,7 @@ def test_a_damaged_or_foreign_run_is_refused(name: str, content: Any, sentence: 
         load(file.parent)
 
 
-def test_a_run_that_was_replaced_meanwhile_has_no_metrics_of_the_old_model(
-    small_world: Dataset, run: Path, tmp_path: Path
-) -> None:
+def test_a_replaced_run_has_no_metrics_of_the_old_model(small_world: Dataset, run: Path, tmp_path: Path) -> None:
     folder = RunFolder(shutil.copytree(run, tmp_path / "run"))
     old = load(folder.path)
     found = evaluate(old, small_world)

@@ -126,9 +126,7 @@ def test_who_has_no_vector_is_not_scored(data: Dataset) -> None:
     assert torch.isfinite(made.method.scorer()(torch.tensor([5]))[0, 3:]).all()
 
 
-def test_debias_over_a_file_writes_a_recipe_that_does_what_its_run_does(
-    lists: pl.DataFrame, data: Dataset, tmp_path: Path
-) -> None:
+def test_the_recipe_of_debias_does_what_its_run_does(lists: pl.DataFrame, data: Dataset, tmp_path: Path) -> None:
     file, folder = tmp_path / "recs.parquet", tmp_path / "debiased"
     lists.write_parquet(file)
     words: dict[str, Any] = {"runs": [file], "base": file, "rerank": ["dial", "xquad"], "k": K}
@@ -173,13 +171,6 @@ def test_lists_are_measured_as_they_are(lists: pl.DataFrame, data: Dataset, tmp_
     call = ("evaluate", tmp_path / "recs.parquet", "--dataset", saved(data, tmp_path), "--k", K, "--json")
     shown = [json.loads(dpaa_ok(*call, "--split", split).out)["metrics"][f"ndcg@{K}"] for split in ("valid", "test")]
     assert shown == pytest.approx([valid.metrics[f"ndcg@{K}"], dpaa.evaluate(lists, data, k=K).metrics[f"ndcg@{K}"]])
-
-
-def test_validation_metrics_are_not_kept_in_a_run(model: Model, data: Dataset, tmp_path: Path) -> None:
-    model.save(tmp_path / "run")
-    said = dpaa_ok("evaluate", tmp_path / "run", "--dataset", saved(data, tmp_path), "--split", "valid")
-    assert "dataset or split is another" in said.err
-    assert not (tmp_path / "run" / "metrics.json").exists()
 
 
 def arrays(data: Dataset, **other: Any) -> dict[str, Any]:

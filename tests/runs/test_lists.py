@@ -108,9 +108,7 @@ def test_limits_by_columns_of_the_items(model: dpaa.Model) -> None:
 
 @pytest.mark.parametrize("asked", ["all", "some unknown", "histories"])
 @pytest.mark.parametrize("of", [1, 3, 7])
-def test_shards_together_are_the_whole_bit_by_bit(
-    asked: str, of: int, model: dpaa.Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_together_are_the_whole(asked: str, of: int, model: dpaa.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 7 * len(model.item_ids))
     monkeypatch.setattr("dpaa.runs.lists.BLOCK_USERS", 5)
     known, how = model.user_ids.to_list(), {}
@@ -150,9 +148,7 @@ def test_ids_go_in_and_come_out_as_they_are(users: list[str], big: int) -> None:
 @pytest.mark.parametrize("dial", [0.0, -0.7])
 @pytest.mark.parametrize("every", [1, 2])
 @pytest.mark.parametrize("exclude", [(), ["i0003", "i0007", "i0011"]])
-def test_one_user_bit_for_bit_as_with_the_mask_of_all_pairs(
-    model: dpaa.Model, dial: float, every: int, exclude: list[str]
-) -> None:
+def test_one_user_as_with_the_mask_of_all_pairs(model: dpaa.Model, dial: float, every: int, exclude: list[str]) -> None:
     """The slow way: the scores of this user over the allowed items, all training pairs hidden."""
     known = model.item_ids.to_list()
     items = known[::every] if every > 1 else None

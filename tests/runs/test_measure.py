@@ -152,9 +152,7 @@ def test_what_the_dial_may_not_be(model: Model, wrong: object) -> None:
         model.recommend(k=5, popularity_dial=wrong)  # type: ignore[arg-type]
 
 
-def test_a_choice_is_kept_in_the_run_and_nothing_else_is_touched(
-    model: Model, small_world: Dataset, tmp_path: Path
-) -> None:
+def test_a_choice_touches_nothing_else_of_the_run(model: Model, small_world: Dataset, tmp_path: Path) -> None:
     model.save(tmp_path / "run")
     folder = RunFolder(tmp_path / "run")
     before = {file.name: file.read_bytes() for file in folder.path.iterdir()}

@@ -97,9 +97,7 @@ def test_warm_up_is_noted_where_it_moves_beta(small_world: Dataset, lightgcn: Pa
 
 
 @pytest.mark.parametrize("source", ["layer", "readout"])
-def test_resumed_in_any_epoch_the_bits_are_the_same(
-    small_world: Dataset, tmp_path: Path, lightgcn: Path, source: str
-) -> None:
+def test_resumed_in_any_epoch_bit_for_bit(small_world: Dataset, tmp_path: Path, lightgcn: Path, source: str) -> None:
     """Before Δ is known, when it is first known, and later."""
     chosen: dict[str, Any] = {"epochs": 5, "half_trust_shift": 0.05, "interaction_strength_from": source}
     straight = fit_into(
@@ -124,9 +122,7 @@ def test_a_model_without_vectors_of_some_ids_is_refused(small_world: Dataset) ->
         fit(small_world, "dpaa", pretrained=fewer, **SETTINGS)
 
 
-def test_a_run_is_not_resumed_with_another_pretrained_model(
-    small_world: Dataset, tmp_path: Path, lightgcn: Path
-) -> None:
+def test_no_resuming_with_another_pretrained_model(small_world: Dataset, tmp_path: Path, lightgcn: Path) -> None:
     interrupted(4, tmp_path / "run", small_world, make_method(small_world, "dpaa", SETTINGS), pretrained=lightgcn)
     other = fit(small_world, "lightgcn", **SETTINGS | {"seed": 9})
     again = make_method(small_world, "dpaa", SETTINGS)

@@ -59,8 +59,5 @@ def test_lines_after_the_first_epochs_and_the_last(small_world: Dataset, capsys:
         assert [line.split()[2] for line in mine] == ["1", "2", "5", "9"]
         assert all("loss 0." in line and "recall@20 0." in line and "(best in epoch" in line for line in mine)
         assert mine[-1].endswith("at most 0 s left")
-
-
-def test_nothing_is_shown_unless_wanted(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     dpaa.fit(small_world, "lightgcn", **TINY)
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", ""), "nothing is shown unless wanted"

@@ -116,9 +116,7 @@ def test_a_choice_opens_with_what_it_replaced(browser: Browser, model: Model) ->
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 640), ("dark", 360)])
-def test_by_keyboard_and_accessible(
-    browser: Browser, model: Model, scheme: Literal["light", "dark"], width: int
-) -> None:
+def test_by_keyboard_and_axe(browser: Browser, model: Model, scheme: Literal["light", "dark"], width: int) -> None:
     look = {"color_scheme": scheme, "reduced_motion": "reduce", "viewport": {"width": width, "height": 800}}
     with opened(browser, model, **look) as page:
         assert page.evaluate(MOVING) == []

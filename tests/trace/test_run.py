@@ -109,9 +109,7 @@ def test_runs_without_messages_are_refused(runs: Path, name: str) -> None:
         (250, {0: "reversed", 2: "holds"}),
     ],
 )
-def test_the_premise_on_coat_turns_with_training(
-    real_data: Path, tmp_path: Path, epochs: int, verdicts: dict[int, str]
-) -> None:
+def test_the_premise_on_coat_turns(real_data: Path, tmp_path: Path, epochs: int, verdicts: dict[int, str]) -> None:
     folder = real_data / "coat-paper-split"
     coat = from_files(folder / "train.txt", test=folder / "test.txt")  # no validation: all epochs are trained
     settings = PAPER_TRAINING | {"embedding_size": 256, "layers": 2, "epochs": epochs}

@@ -122,9 +122,7 @@ CHANGING: dict[str, object] = {"learning_rate_schedule": "inverse-sqrt", "warmup
 
 
 @pytest.mark.parametrize(("stop_after", "settings"), [(1, {}), (5, {}), (13, {}), (4, CHANGING), (9, CHANGING)])
-def test_resume_equals_the_uninterrupted_run_bit_for_bit(
-    stop_after: int, settings: dict[str, object], tmp_path: Path
-) -> None:
+def test_resumed_is_uninterrupted_bit_for_bit(stop_after: int, settings: dict[str, object], tmp_path: Path) -> None:
     whole: list[EpochReport] = []
     straight = method_of(**settings)
     expected = Trainer(straight, validate=hash_validate, callbacks=Callbacks(on_epoch=whole.append)).run()

@@ -67,9 +67,7 @@ def server() -> Iterator[Postgres]:
 
 
 @pytest.mark.slow
-def test_two_workers_on_postgresql_one_killed_every_trial_once(
-    server: Postgres, world: Dataset, tmp_path: Path
-) -> None:
+def test_two_workers_on_postgresql_one_killed(server: Postgres, world: Dataset, tmp_path: Path) -> None:
     world.write(tmp_path / "data")
     how = "--method lightgcn --trials 4,prune_after=0 --set epochs=50 --set embedding_size=8 --seeds 0"
     call = [sys.executable, "-c", PATIENT, "tune", str(tmp_path / "data"), *how.split()]

@@ -41,9 +41,7 @@ def test_a_study_keeps_every_trial_and_trains_the_best_over_seeds(world: Dataset
     assert left == {"study.json", "study.sqlite", "trials.jsonl", "best.toml", "runs"}
 
 
-def test_a_study_that_is_done_trains_nothing_and_more_trials_add_to_it(
-    world: Dataset, tmp_path: Path, trained: list[str]
-) -> None:
+def test_a_study_that_is_done_trains_only_more_trials(world: Dataset, tmp_path: Path, trained: list[str]) -> None:
     first = tune(tmp_path, world, "lightgcn", trials=2, seeds=1, settings=TINY)
     assert len(trained) == 2
     again = tune(tmp_path, world, "lightgcn", trials=2, seeds=1, settings=TINY)
@@ -63,9 +61,7 @@ def test_the_search_ends_with_the_paper_s_grid(world: Dataset, tmp_path: Path, t
     assert len(result.runs) == 1, "nothing in it depends on a seed"
 
 
-def test_stopped_in_a_trial_the_study_continues_as_it_would_have(
-    world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_study_continues(world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = tune(tmp_path / "whole", world, "lightgcn", settings=TINY, trials=7, seeds=0)
     fit_method, calls = study.fit_method, []
 
@@ -109,9 +105,7 @@ def test_the_test_split_is_never_opened(method: str, world: Dataset, tmp_path: P
         len(sealed.test)
 
 
-def test_a_trial_worse_than_the_median_is_pruned(
-    small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_below_median_is_pruned(small_world: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(study, "STARTUP", 1)
     settings = {"epochs": 25, "embedding_size": 8, "layers": 0, "learning_rate": 3e-2}
     grid: dict[str, Any] = {
