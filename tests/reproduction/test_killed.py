@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 PATIENCE = 300.0
 """Seconds; the machine may be busy."""
-SEEDS = 5
+SEEDS = 3
 MAIN = """
 import os, signal
 from dpaa.cli import main

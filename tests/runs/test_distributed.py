@@ -128,7 +128,7 @@ def test_torchrun_that_is_stopped_resumes_to_the_same_bytes(data: Dataset, tmp_p
     place, run = tmp_path / "data", tmp_path / "stopped"
     replace(data, randomised=None).write(place)
     wanted = [word for name in ("embedding_size=64", "layers=1", "batch_size=64") for word in ("--set", name)]
-    wanted += ["--set", "epochs=200", "--set", "patience=200"]
+    wanted += ["--set", "epochs=60"]
     script = tmp_path / "often.py"
     script.write_text(
         "from dpaa.training import _state; _state.CHECKPOINT_SECONDS = 0; import dpaa.cli; dpaa.cli.main()"
