@@ -82,7 +82,9 @@ def test_a_package_brings_methods_and_a_reranker(told: tuple[Path, dict[str, str
     assert known["direct-au"]["settings"]["uniformity_weight"]["default"] == 1.0
     assert json.loads(said["measured"])["metrics"]["recall@20"] > 0
     assert all(f'"{name}"' in said["compared"] for name in SIDES)
-    niche = {one["name"]: one["metrics"]["aplt@20"] for one in json.loads(said["compared"])["entries"]}
+    compared = json.loads(said["compared"])
+    assert any("re-ranked by niche-slots,share=0.8, as the run keeps it" in note for note in compared["notes"])
+    niche = {one["name"]: one["metrics"]["aplt@20"] for one in compared["entries"]}
     assert niche["ease-slots"] > niche["ease"] + 0.1
     assert all(name in (runs / "page.html").read_text() for name in SIDES)
 
@@ -90,6 +92,8 @@ def test_a_package_brings_methods_and_a_reranker(told: tuple[Path, dict[str, str
 def test_a_run_keeps_its_reranker(told: tuple[Path, dict[str, str]]) -> None:
     runs, said = told
     slots, none, plain = (json.loads(said[name]) for name in ("with slots", "without slots", "plain"))
+    compared = {one["name"]: one["metrics"] for one in json.loads(said["compared"])["entries"]}
+    assert compared["ease-slots"] == pytest.approx(slots["metrics"], nan_ok=True)
     assert slots["protocol"]["rerank"] == "niche-slots,share=0.8"
     assert slots["metrics"]["aplt@20"] > plain["metrics"]["aplt@20"] + 0.1
     assert none["metrics"] == plain["metrics"]

@@ -8,17 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaa._text import (
-    LONGEST_NAME,
-    file_name,
-    hide_secrets,
-    json_text,
-    on_one_line,
-    parse_json,
-    printable,
-    shortened,
-    without_secrets,
-)
+from dpaa import _text
 from dpaa.errors import InputError
 
 ANY = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from("\x1b\x9b\ud800\udcff\u202e\r\0./\\~"))
@@ -27,14 +17,14 @@ ANY = st.text(st.characters(codec=None, exclude_categories=()) | st.sampled_from
 
 @given(ANY)
 def test_what_is_printable_can_be_written_and_does_not_act(text: str) -> None:
-    shown = printable(text)
+    shown = _text.printable(text)
     shown.encode("utf-8")
     assert not any(
         unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in shown if character not in "\n\t"
     )
-    assert printable(shown) == shown
-    assert on_one_line(on_one_line(text)) == on_one_line(text)
-    assert not set(on_one_line(text)) & set("\n\t\r")
+    assert _text.printable(shown) == shown
+    assert _text.on_one_line(_text.on_one_line(text)) == _text.on_one_line(text)
+    assert not set(_text.on_one_line(text)) & set("\n\t\r")
 
 
 @pytest.mark.parametrize(
@@ -46,8 +36,8 @@ def test_what_is_printable_can_be_written_and_does_not_act(text: str) -> None:
     ],
 )
 def test_what_acts_unseen_is_shown(character: str, escape: str) -> None:
-    assert printable(f"a{character}b") == f"a{escape}b"
-    assert on_one_line(f"{character}\n") == rf"{escape}\n"
+    assert _text.printable(f"a{character}b") == f"a{escape}b"
+    assert _text.on_one_line(f"{character}\n") == rf"{escape}\n"
 
 
 JSON = st.recursive(
@@ -59,30 +49,30 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_json_comes_back_and_can_be_printed(content: object) -> None:
-    text = json_text(content)
-    assert printable(text) == text
-    assert parse_json(text.encode()) == content
+    text = _text.json_text(content)
+    assert _text.printable(text) == text
+    assert _text.parse_json(text.encode()) == content
     assert json.loads(text) == content
 
 
 @given(ANY | st.sampled_from(["x" * 99, "x" * 5000, "é" * 60, "流" * 40 + "/"]))
 def test_a_file_name_is_one_part_of_a_path(text: str) -> None:
-    name = file_name(text)
+    name = _text.file_name(text)
     assert PurePosixPath(name).parts == PureWindowsPath(name).parts == (name,)
     assert name not in ("", ".", "..")
     assert not name.startswith((".", "-", " ", "~"))
     assert not set(name) & set('/\\\0:*?"<>|\n')
-    assert len(name.encode()) <= LONGEST_NAME
-    assert printable(name) == name
-    assert file_name(name) == name
+    assert len(name.encode()) <= _text.LONGEST_NAME
+    assert _text.printable(name) == name
+    assert _text.file_name(name) == name
 
 
 def test_a_sentence_that_quotes_a_book_keeps_its_beginning_and_its_remedy() -> None:
     sentence = f"the id {'x' * 2_000_000!r} is too long; leave it out"
-    assert len(shortened(sentence)) < 1600
-    assert shortened(sentence).startswith("the id 'xxx")
-    assert shortened(sentence).endswith("leave it out")
-    assert shortened("short") == "short"
+    assert len(_text.shortened(sentence)) < 1600
+    assert _text.shortened(sentence).startswith("the id 'xxx")
+    assert _text.shortened(sentence).endswith("leave it out")
+    assert _text.shortened("short") == "short"
 
 
 @pytest.mark.parametrize(
@@ -97,19 +87,19 @@ def test_a_sentence_that_quotes_a_book_keeps_its_beginning_and_its_remedy() -> N
     ],
 )
 def test_secrets_are_not_shown(url: str, shown: str) -> None:
-    assert without_secrets(url) == shown
+    assert _text.without_secrets(url) == shown
 
 
 @pytest.mark.parametrize("url", ["x://bob:s3cr@et@h/db", "x://bob:s3cr/et@h/db", "x://bob:s3cr?et@h", "x://bob:1/et@h"])
 def test_a_password_that_could_end_elsewhere_is_refused(url: str) -> None:
     with pytest.raises(InputError, match="write @ as %40") as refused:
-        without_secrets(url)
+        _text.without_secrets(url)
     assert "s3cr" not in str(refused.value)
 
 
 def test_secrets_are_hidden_in_what_drivers_say() -> None:
     url = "postgresql://me:p%40ss%2Bword@host/db?sslpassword=other%20one"
     said = f"no login with {url}, p@ss+word, p%40ss%2Bword, other one and {'other one'!r}"
-    hidden = hide_secrets(said, url)
+    hidden = _text.hide_secrets(said, url)
     assert not any(secret in hidden for secret in ("p@ss+word", "p%40ss", "other one", "other%20one"))
     assert "postgresql://me:***@host/db" in hidden

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from dpaa.cli import main
+from dpaa.cli.console import print_records
 from dpaa.data.parquet import polars_errors
 from dpaa.errors import InputError
 from tests.cli.conftest import TINY
@@ -23,6 +24,16 @@ def in_shell(line: str, *words: object) -> subprocess.CompletedProcess[str]:
     """`sh -c LINE`, where `"$@"` is `dpaa WORDS…` and descriptors can be closed."""
     call = ["sh", "-c", line, "sh", sys.executable, "-m", "dpaa", *map(str, words)]
     return subprocess.run(call, capture_output=True, text=True, check=False, timeout=HANGS)
+
+
+def test_records_become_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    records = [{"name": "x", "share": 0.25}, {"name": "y", "share": None}]
+    print_records("Shares", {"item": "name", "share": "share:.1%"}, records)
+    shown = capsys.readouterr().out.split()
+    assert shown[:3] == ["Shares", "item", "share"]
+    assert shown[-4:] == ["x", "25.0%", "y", "-"]
+    print_records("Nothing", {"item": "name"}, [])
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(

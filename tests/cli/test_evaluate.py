@@ -37,12 +37,15 @@ def test_evaluate(run: Path) -> None:
     shown = dpaa_ok("evaluate", run, "--k", 10, "--k", 5)
     assert "lists of 5" in shown.out
     assert "overlap convention 'drop'" in shown.out
+    for part in ("lists of 20", "0 active", f"{dial_of(run)['suggested']:g} suggested", dial_of(run)["in_words"]):
+        assert part in shown.out.partition("Popularity dial on validation")[2]
     assert shown.err.splitlines()[-1].startswith(f"note: the metrics are written into {run}")
     assert "Off-policy estimates" in dpaa_ok("evaluate", run, "--off-policy").out
     found = json.loads(dpaa_ok("evaluate", run, "--overlap", "keep", "--mask-valid", "--off-policy", "--json").out)
     assert 0 < found["off_policy"]["metrics"]["snips_recall@20"] < 1
     assert found["metrics"].keys() >= {"recall@20", "ndcg@20/niche", "hit@20", "arp@20"}
     assert found["protocol"]["overlap"] == "keep"
+    assert found["dial"] == dial_of(run)
     assert found["protocol"]["mask_valid"] is True
     assert json.loads((run / "metrics.json").read_text())["protocol"] == found["protocol"]
     assert "user_id" in pl.read_parquet(run / "per_user.parquet").columns

@@ -9,24 +9,14 @@ import pytest
 from dpaa import Dataset, InputError
 from dpaa.methods import Method, find_method
 from dpaa.reproduction import field
-from dpaa.reproduction.field import (
-    FIELD,
-    FieldRow,
-    count_in_words,
-    differences,
-    field_chapter,
-    preset,
-    read_results,
-    run_field,
-)
 from dpaa.runs.fit import Callbacks
 from tests.command import dpaa_ok, run_dpaa
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"embedding_size": 8, "layers": 1, "epochs": 4, "threads": 1}
 ROWS = [
-    FieldRow(data="toy", row="popular", method="most-popular", published={"recall@20": 0.5}),
-    FieldRow(data="toy", row="plain", method="lightgcn", hyperparameters=SMALL, published={"recall@20": 1e-3}),
+    field.FieldRow(data="toy", row="popular", method="most-popular", published={"recall@20": 0.5}),
+    field.FieldRow(data="toy", row="plain", method="lightgcn", hyperparameters=SMALL, published={"recall@20": 1e-3}),
 ]
 
 
@@ -53,14 +43,14 @@ def test_epochs_are_chosen_on_held_out_pairs_and_the_model_is_fitted_on_all(benc
 
     callbacks = Callbacks(on_start=start)
     file, work = tmp_path / "field.jsonl", tmp_path / "work"
-    made = list(run_field(benchmarks, file, work, ROWS[1:], callbacks))
+    made = list(field.run_field(benchmarks, file, work, ROWS[1:], callbacks))
     (one,) = made
     assert [epochs for _, epochs in sizes] == [4, one.chosen_epoch]
     assert 420 <= sizes[0][0] <= 444 < sizes[1][0] == 480, "a tenth is held out, then all pairs are used"
     assert one.refit
     assert one.hyperparameters["epochs"] == one.chosen_epoch
-    assert not list(run_field(benchmarks, file, work, ROWS[1:], callbacks)), "measured once"
-    assert read_results(file) == {("toy", "plain"): one}
+    assert not list(field.run_field(benchmarks, file, work, ROWS[1:], callbacks)), "measured once"
+    assert field.read_results(file) == {("toy", "plain"): one}
 
 
 def test_a_row_is_tested_as_its_authors_do(benchmarks: Path, tmp_path: Path) -> None:
@@ -72,7 +62,9 @@ def test_a_row_is_tested_as_its_authors_do(benchmarks: Path, tmp_path: Path) -> 
 
     for name, how in {"first": {"refit": False}, "balanced": {"held_out_per_item": 2}}.items():
         rows = [ROWS[1].model_copy(update=how)]
-        (one,) = run_field(benchmarks, tmp_path / f"{name}.jsonl", tmp_path / name, rows, Callbacks(on_start=start))
+        (one,) = field.run_field(
+            benchmarks, tmp_path / f"{name}.jsonl", tmp_path / name, rows, Callbacks(on_start=start)
+        )
         assert one.refit == (name != "first")
         assert one.hyperparameters["epochs"] == one.chosen_epoch
     first, balanced, again = seen
@@ -90,29 +82,33 @@ def test_a_stopped_training_is_resumed(benchmarks: Path, tmp_path: Path) -> None
         if len(epochs) == 2:
             raise KeyboardInterrupt
 
-    whole = next(run_field(benchmarks, tmp_path / "whole.jsonl", tmp_path / "other", ROWS[1:], Callbacks()))
+    whole = next(field.run_field(benchmarks, tmp_path / "whole.jsonl", tmp_path / "other", ROWS[1:], Callbacks()))
     with pytest.raises(KeyboardInterrupt):
-        list(run_field(benchmarks, file, tmp_path / "work", ROWS[1:], Callbacks(on_epoch=stop, checkpoint_seconds=0)))
-    (one,) = run_field(benchmarks, file, tmp_path / "work", ROWS[1:], Callbacks())
+        list(
+            field.run_field(
+                benchmarks, file, tmp_path / "work", ROWS[1:], Callbacks(on_epoch=stop, checkpoint_seconds=0)
+            )
+        )
+    (one,) = field.run_field(benchmarks, file, tmp_path / "work", ROWS[1:], Callbacks())
     assert one.metrics == whole.metrics
 
 
 def test_the_table_counts_rows_near_their_published_number(benchmarks: Path, tmp_path: Path) -> None:
     file = tmp_path / "field.jsonl"
-    made = {(one.data, one.row): one for one in run_field(benchmarks, file, tmp_path / "work", ROWS, Callbacks())}
-    near = differences(ROWS, made)
+    made = {(one.data, one.row): one for one in field.run_field(benchmarks, file, tmp_path / "work", ROWS, Callbacks())}
+    near = field.differences(ROWS, made)
     recall = made["toy", "popular"].metrics["recall@20"]
     assert near["toy", "popular"] == pytest.approx(recall / 0.5 - 1)
-    assert count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
-    assert field_chapter(ROWS, {}).missing == ["not measured on toy yet: popular, plain"]
+    assert field.count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
+    assert field.field_chapter(ROWS, {}).missing == ["not measured on toy yet: popular, plain"]
 
 
 def test_every_row_can_be_configured() -> None:
-    for row in FIELD:
+    for row in field.FIELD:
         find_method(row.method)(**row.hyperparameters)
-    assert preset("LightGCN@gowalla")[0] == "lightgcn"
+    assert field.preset("LightGCN@gowalla")[0] == "lightgcn"
     with pytest.raises(InputError, match="there is no preset 'x'; use one of MostPopular@gowalla"):
-        preset("x")
+        field.preset("x")
 
 
 def test_a_run_with_the_authors_hyperparameters(small_world: Dataset, tmp_path: Path) -> None:
@@ -134,7 +130,7 @@ def test_mistakes(tmp_path: Path, benchmarks: Path, monkeypatch: pytest.MonkeyPa
         assert sentence in refused.err
     (benchmarks / "toy" / "test.txt").unlink()
     with pytest.raises(InputError, match=r"has no test.txt"):
-        list(run_field(benchmarks, tmp_path / "x.jsonl", tmp_path / "w", ROWS, Callbacks()))
+        list(field.run_field(benchmarks, tmp_path / "x.jsonl", tmp_path / "w", ROWS, Callbacks()))
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "field.jsonl").write_text("{}\n")
     assert "is not a file of results" in run_dpaa("reproduce", "field").err
@@ -144,9 +140,9 @@ def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: py
     file = ROOT / "results" / "field.jsonl"
     if not file.exists():
         pytest.skip("no results are committed in this copy")
-    results = read_results(file)
-    assert set(results) <= {(row.data, row.row) for row in FIELD}
-    rows = {(row.data, row.row): row for row in FIELD}
+    results = field.read_results(file)
+    assert set(results) <= {(row.data, row.row) for row in field.FIELD}
+    rows = {(row.data, row.row): row for row in field.FIELD}
     assert all(one.refit == rows[key].refit for key, one in results.items())
     assert all(one.commit and (one.chosen_epoch or 1) >= 1 for one in results.values())
     monkeypatch.chdir(tmp_path)
@@ -155,5 +151,5 @@ def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: py
     assert table["GF-CF", "recall@20"] == results["gowalla", "GF-CF"].metrics["recall@20"]
     page = (ROOT / "docs" / "results" / "field.csv").read_text(encoding="utf-8")
     assert (tmp_path / "out" / "field.csv").read_text(encoding="utf-8") == page
-    far = [abs(one) for one in differences(FIELD, results).values()]
-    assert f"{sum(one <= field.WITHIN[0] for one in far)} within 2%" in count_in_words(FIELD, results)
+    far = [abs(one) for one in field.differences(field.FIELD, results).values()]
+    assert f"{sum(one <= field.WITHIN[0] for one in far)} within 2%" in field.count_in_words(field.FIELD, results)

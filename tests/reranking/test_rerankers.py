@@ -144,6 +144,8 @@ def test_no_group_is_below_fairrecs_floor(seed: int, k: int, share: float) -> No
     of_none = int((scores[:, 29] > -torch.inf).sum())  # one item, once in a list
     assert refused or (places(lists)[[0, 1, 3]] >= floor).all()
     assert refused == (floor > of_none or floor == 0)
+    values = np.take_along_axis(scores.numpy(), lists.clip(min=0), axis=1)[1:]
+    assert refused or (np.diff(values, axis=1) <= 0).all(), "in the order of the scores"
 
 
 @pytest.mark.parametrize(

@@ -239,13 +239,8 @@ def test_every_step_is_that_of_torch(kind: type[LightGCN], decay: float) -> None
 def test_patience_counts_from_the_best_epoch_and_a_tie_is_not_better() -> None:
     stopping = EarlyStopping(patience=3)
     values = [0.1, 0.3, 0.3, 0.2, 0.29]
-    assert [stopping.improved(epoch, value) for epoch, value in enumerate(values, 1)] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
+    improved = [stopping.improved(epoch, value) for epoch, value in enumerate(values, 1)]
+    assert improved == [True, True, False, False, False]
     assert (stopping.best.epoch, stopping.best.value) == (2, 0.3)
     assert [stopping.exhausted(epoch) for epoch in (3, 4, 5)] == [False, False, True]
 
