@@ -32,6 +32,7 @@ PROMISES, CONFIDENCE, DIVISIONS, LEAST_NICHE = (0.98, 0.95), 0.95, 3, 0.002
 RULES = {
     "unknown": (0.0, 0.5),
     "as-logged": (0.0,),
+    "as-logged, baseline of unknown": (0.0, 0.5),
     "shifted": (0.5,),
     "-0.25, 0, 0.5": (-0.25, 0.0, 0.5),
     "0, 1": (0.0, 1.0),
@@ -39,7 +40,9 @@ RULES = {
     "unknown, a third chooses": (0.0, 0.5),
     "previous": (0.5,),
 }
-"""Powers of the propensities under each of which the promise must hold."""
+"""Powers of the propensities that name the baseline, and under each of which the promise must hold."""
+LOGGED_ALONE = "as-logged, baseline of unknown"
+"""The promise need hold under the first power only."""
 PLAIN_T = "previous"
 """One estimate, plain t, and certainties that are no lower than the confidence."""
 
@@ -55,6 +58,8 @@ def chosen_by(points: Measured, rule: str, powers: Sequence[float], promise: flo
     if rule != PLAIN_T:  # as `dpaa debias` does
         kept = np.flatnonzero((names == models) | np.isin(models, models[plain][relative.max(axis=1) >= WORTH]))
     at, accuracy = kept.tolist().index(base), accuracy[kept]
+    if rule == LOGGED_ALONE:
+        accuracy = accuracy[:, :1]
     few = Chosen(points["niche"][kept], accuracy, at, seed)
     if rule == "unknown, a third chooses":
         return base, int(kept[few.split(promise)])
