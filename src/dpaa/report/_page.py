@@ -293,7 +293,8 @@ def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
     file : the page, `.html`
     """
     check_page(file)
-    write_file(file, page(f"Backtest of {content['source']}", [backtest(content)]), REMEDY, make_folders=True)
+    title = f"Backtest of {Path(content['source']).name}"
+    write_file(file, page(title, [backtest(content)]), REMEDY, make_folders=True)
 
 
 def simulation_page(result: Simulation, file: str | Path) -> None:
