@@ -93,9 +93,8 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     how = f"{chosen.name} in place of {base.name}, on {held_out.users:,} validation users"
     how += ", each with the choice made without them" if held_out.folds else ""
     before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
-    better = f"{held_out.better:.0%} more accurate"
-    users = ("users with a less accurate list", better, f"{held_out.worse:.0%}", "")
-    return headline, how, [*_tiles(before, after, frontier.k), users]
+    users = f"users with a less accurate list; {held_out.better:.0%} get a more accurate one"
+    return headline, how, [*_tiles(before, after, frontier.k), (users, "", f"{held_out.worse:.0%}", "")]
 
 
 def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> list[tuple[str, str, str, str]]:
@@ -258,10 +257,12 @@ def _group_table(column: str, k: str, runs: list[tuple[str, dict[str, Metrics]]]
 
 
 def items(inputs: Inputs) -> Section:
-    """The items that gain and lose most exposure in the last run of a dataset, against its reference or the log."""
+    """The items that gain and lose most in the last run that changes lists, against its reference or the log."""
     tables = []
     for family in (family for family in inputs.families if family.runs):
-        run, reference = family.runs[-1], family.reference(family.runs[-1])
+        pairs = [(run, family.reference(run)) for run in reversed(family.runs)]
+        changed = (pair for pair in pairs if pair[1] is None or (pair[0].exposure != pair[1].exposure).any())
+        run, reference = next(changed, pairs[0])
         log = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
         before = log if reference is None else reference.exposure
         change = run.exposure - before
