@@ -80,6 +80,15 @@ def test_the_verdict_of_a_trade_off_comes_first_and_its_numbers_agree() -> None:
     assert tiles(page) == []
 
 
+def test_what_a_re_ranker_does_is_said_where_it_is_named() -> None:
+    for name, how in (
+        ("m + fa-ir 0.4", "re-ranker fa-ir, strength 0.4: at every"),
+        ("m + dial -1", "popularity dial −1: "),
+    ):
+        page = read(runs.summary(made_inputs(documents=[trade_off(chosen=TRADE_OFF["chosen"] | {"name": name})])))
+        assert f"{name} ({how}" in texts(page, "p", class_="verdict")[0]
+
+
 def test_without_one_it_is_that_of_the_last_run_against_lightgcn() -> None:
     family = made_family()
     add_run(family, "popular", "most-popular", metrics=AFTER)

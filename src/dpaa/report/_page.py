@@ -53,11 +53,12 @@ def _goal(content: Frontier, goal: Goal, suffix: str) -> Figure | None:
             dots.append(Dot(point.model, models.index(point.model), change, value, *about))
     if len(dots) < 2:
         return None
+    label = goal.metric if goal.name == goal.metric else f"{goal.name} ({goal.metric})"
     return Figure(
         f"frontier{suffix}",
         f"Accuracy against {goal.name}",
         f"Accuracy against the baseline and {goal.metric} of every point; the chosen one and the baseline are marked.",
-        scatter(dots, "accuracy against the baseline", goal.metric, relative=True, falling=goal.better == "low"),
+        scatter(dots, "accuracy against the baseline", label, relative=True, falling=goal.better == "low"),
         _frontier_table(content, marks),
     )
 
