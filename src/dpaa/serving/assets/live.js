@@ -244,7 +244,7 @@
       $("customer").value = shown(user.id);
       $("taken").replaceChildren(...user.taken.map((one) => entry(one)));
       const more = user.interactions > user.taken.length ? `, the ${user.taken.length} most popular of them` : "";
-      $("taken-how").textContent = `${whole(user.interactions)} items${more}`;
+      $("taken-how").textContent = `${whole(user.interactions)} ${user.interactions === 1 ? "item" : "items"}${more}`;
       await refresh();
     } catch (error) { trouble(error); }
   };
