@@ -300,6 +300,11 @@ def test_from_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert json.loads(dpaa_ok(*plugin, "evaluate", "run", "--json").out)["metrics"]["recall@20"] > 0
     compared = json.loads(dpaa_ok(*plugin, "compare", "run", "plain", "--json").out)
     assert [entry["name"] for entry in compared["entries"]] == ["run", "plain"]
+    tuned = dpaa_ok(*plugin, "tune", "data", "--method", "mine", "--trials", 1, "--seeds", 1, *QUICK, "--out", "study")
+    assert "trained with 1 seed:" in tuned.out
+    following = tuned.out.splitlines()[-1].removeprefix("next: dpaa ").split()
+    assert following[:3] == [*plugin, "evaluate"]
+    assert "next: dpaa --plugin mine:Mine recommend" in dpaa_ok(*following).err.replace("\n", " ")
     known = json.loads(dpaa_ok(*plugin, "methods", "mine", "--json").out)
     assert known["mine"]["settings"]["margin"]["default"] == 0.5
     manifest = json.loads(Path("run/manifest.json").read_text(encoding="utf-8"))

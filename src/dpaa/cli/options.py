@@ -228,6 +228,14 @@ def read_hyperparameters(
     return values | ({} if seed is None else {"seed": seed})
 
 
+def plugin_option(method: str) -> str:
+    """`--plugin MODULE:CLASS ` for the next call where only this call knows the method, else nothing."""
+    from dpaa.methods import METHODS
+
+    address = METHODS.address(method)
+    return "" if address == method else f"--plugin {address} "
+
+
 def parse_columns(text: str | None, headerless: bool = False) -> tuple[ColumnNames, tuple[str, ...] | None]:
     """Read `--columns`.
 
