@@ -78,7 +78,7 @@ class ColumnOptions:
 class LogOptions(ColumnOptions):
     """How the files of a log are read, and what becomes of their rows."""
 
-    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Leave rows with faults out, or move them.")] = None
+    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Leave invalid rows out, or move them.")] = None
     items: Annotated[
         Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …", rich_help_panel="Input")
     ] = None
