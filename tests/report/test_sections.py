@@ -163,7 +163,7 @@ def test_differences_have_intervals_and_harm_is_named() -> None:
 
 def test_a_frontier_names_the_chosen_point_and_the_baseline() -> None:
     points = [POINT | {"name": name, "accuracy_change": change, "on_frontier": name != "plain", "plain": True}
-              for name, change in (("plain", 0.0), ("turned", -0.005), ("bad", -0.9))]  # fmt: skip
+              for name, change in (("bad", -0.9), ("plain", 0.0), ("turned", -0.005))]  # fmt: skip
     (figure,) = documents.frontier(trade_off(points=points)).figures
     assert texts(Reader(figure.table), "th", scope="row") == [
         *("plain (baseline, beaten by another point)", "turned (chosen)", "bad")

@@ -65,7 +65,8 @@ def _goal(content: Frontier, goal: Goal, suffix: str) -> Figure | None:
 
 def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
     rows = []
-    for point in content.points:
+    forms = {metric: _runs.FORMS.get(metric.partition("@")[0], ",.4f") for metric in content.chosen.metrics}
+    for point in sorted(content.points, key=lambda point: -(point.accuracy_change or 0.0)):
         if point.on_frontier or point.plain:
             words = filter(None, [marks.get(point.name), "" if point.on_frontier else "beaten by another point"])
             mark = ", ".join(words)
@@ -73,7 +74,7 @@ def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
                 [
                     f"{point.name} ({mark})" if mark else point.name,
                     number(point.accuracy_change, "+.1%"),
-                    *(number(point.metrics.get(metric)) for metric in content.chosen.metrics),
+                    *(number(point.metrics.get(metric), form) for metric, form in forms.items()),
                 ]
             )
     heads = ["point", "accuracy against the baseline", *content.chosen.metrics]
