@@ -19,7 +19,7 @@ VIEWS: Views = {
     "dark": (1280, 1000, "dark"),
     "item": (390, 844, "dark"),
 }
-CHOICE: Views = {"choice": (1280, 1420, "light")}
+CHOICE: Views = {"choice": (1280, 1470, "light")}
 """Of a run that `dpaa debias` chose, as the page opens."""
 
 if __name__ == "__main__":

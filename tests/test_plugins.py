@@ -1,6 +1,7 @@
 """Methods and re-rankers from outside: installed as a plug-in, or named in the call; never because a file says so."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -274,3 +275,25 @@ def test_from_python(place: Path, small_world: Dataset, monkeypatch: pytest.Monk
         Mine(margn=1)
     with pytest.raises(dpaa.InputError, match="hyperparameter margin: input should be greater than or equal to 0"):
         dpaa.fit(small_world, Mine, margin=-1)
+
+
+def test_from_the_command_line(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    dpaa_ok("train", "data", "--method", "mine:Mine", *QUICK, "--set", "margin=2", "--out", "run")
+    dpaa_ok("train", "data", "--method", "most-popular", "--out", "plain")
+    monkeypatch.setattr(METHODS, "_named", {})  # as in another process
+    assert run_dpaa("evaluate", "run").code == 2
+    plugin = ("--plugin", "mine:Mine")
+    assert json.loads(dpaa_ok(*plugin, "evaluate", "run", "--json").out)["metrics"]["recall@20"] > 0
+    compared = json.loads(dpaa_ok(*plugin, "compare", "run", "plain", "--json").out)
+    assert [entry["name"] for entry in compared["entries"]] == ["run", "plain"]
+    tuned = dpaa_ok(*plugin, "tune", "data", "--method", "mine", "--trials", 1, "--seeds", 1, *QUICK, "--out", "study")
+    assert "trained with 1 seed:" in tuned.out
+    following = tuned.out.splitlines()[-1].removeprefix("next: dpaa ").split()
+    assert following[:3] == [*plugin, "evaluate"]
+    assert "next: dpaa --plugin mine:Mine recommend" in dpaa_ok(*following).err.replace("\n", " ")
+    known = json.loads(dpaa_ok(*plugin, "methods", "mine", "--json").out)
+    assert known["mine"]["settings"]["margin"]["default"] == 0.5
+    manifest = json.loads(Path("run/manifest.json").read_text(encoding="utf-8"))
+    assert (manifest["method"], manifest["method_origin"]["class"]) == ("mine", "mine:Mine")

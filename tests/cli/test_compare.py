@@ -2,10 +2,13 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import dpaa
+from dpaa.cli.compare import _print_comparison
 from dpaa.comparison import read_entries
 from tests.cli.conftest import TINY
 from tests.command import dpaa_ok, run_dpaa
@@ -42,6 +45,17 @@ def test_two_runs(walk: Path, shop: Path) -> None:
     assert found["entries"][1]["metrics"] == pytest.approx(alone["metrics"], nan_ok=True)
     # Entries may have their dials at different places, so a comparison names none.
     assert found["protocol"] == alone["protocol"] | {"popularity_dial": None}
+
+
+def test_differences_of_counts_have_fewer_decimals(walk: Path, shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With four the verdict would leave the line of its metric in a terminal of 80 columns."""
+    runs = {name: dpaa.load(shop / name) for name in ("popular", "run")}
+    result = dpaa.compare(dpaa.read_dataset(walk / "data"), runs)
+    wide = {"delta": -12.2403, "interval": (-12.9563, -11.5306)}
+    deltas = [replace(one, **wide) if one.metric == "arp@20" else one for one in result.deltas]
+    _print_comparison(replace(result, deltas=deltas))
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if "-12.24" in line)
+    assert "-12.96 to -11.53 " in line
 
 
 def test_a_file_says_what_its_run_says(walk: Path, shop: Path) -> None:

@@ -4,10 +4,13 @@ import json
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+import dpaa
+from dpaa.cli.debias import print_frontier
 from tests.command import dpaa_ok, run_dpaa
 
 QUICK = ("--methods", "ease,item-knn", "--rerank", "dial", "--k", 10)
@@ -37,6 +40,20 @@ def test_json_is_the_file(walk: Path, copy: Path) -> None:
         content
     )
     assert "is finished already" in said.err  # nothing is trained twice
+
+
+def test_a_frontier_that_is_thinned_out_keeps_the_choice(
+    walk: Path, copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how: dict[str, Any] = {"methods": ["ease", "item-knn"], "rerank": ["dial"], "k": 10, "targets": ["aplt>=0.45"]}
+    result = dpaa.debias(copy, dpaa.read_dataset(walk / "data"), **how)
+    content = result.as_json()
+    line = [content["points"][index]["name"] for index in result.line]
+    print_frontier(result, most=2)
+    rows = [row.strip("*= ").partition("  ")[0] for row in capsys.readouterr().out.splitlines()]
+    shown = [row for row in rows if row in line and " + " in row]
+    assert content["chosen"]["name"] in shown[:-1], "the last is less accurate"
+    assert shown == sorted(shown, key=line.index)
 
 
 def test_its_folder_and_its_run_are_taken_like_any_run(walk: Path, copy: Path, tmp_path: Path) -> None:

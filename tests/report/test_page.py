@@ -22,6 +22,7 @@ from dpaa.report._inputs import Audited, Comparison, Frontier, gather
 from dpaa.runs import RunFolder, fit_into, make_method
 from tests.command import dpaa_ok
 from tests.conftest import TINY
+from tests.report.made import runs_of
 from tests.report.reader import Reader
 
 HOSTILE = (
@@ -121,6 +122,11 @@ def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
     known = run.model.user_ids.gather(run.family.users)
     counts = Counter(run.model.recommend(known, k=20)["item_id"])
     assert run.exposure.tolist() == [counts[item] for item in run.model.item_ids]
+
+
+def test_a_choice_comes_after_what_it_is_compared_with(demo_folder: Path) -> None:
+    found = gather([demo_folder / "trade", *runs_of(demo_folder)])
+    assert [run.name for run in found.runs] == ["most-popular", "lightgcn", "dpaa", "trade"]
 
 
 def test_what_is_named_twice_is_there_once(demo_folder: Path) -> None:

@@ -70,12 +70,21 @@ def test_the_verdict_of_a_trade_off_comes_first_and_its_numbers_agree() -> None:
         ("popular items found (recall) 20.0% → 18.0% −10.0%", "worse"),
         ("accuracy (NDCG) 0.2000 → 0.1900 −5.0%", "worse"),
         ("items shown to at least one user 50% → 40% −20.0%", "worse"),
-        ("users with a less accurate list 46% 10% more accurate", ""),
+        ("users with a less accurate list; 10% get a more accurate one 46%", ""),
     ]
     same = trade_off(chosen=TRADE_OFF["base"], headline="nothing changes: plain stays")
     page = read(runs.summary(made_inputs(documents=[same])))
     assert texts(page, "p", class_="verdict")[0].startswith("Nothing changes: plain stays.")
     assert tiles(page) == []
+
+
+def test_what_a_re_ranker_does_is_said_where_it_is_named() -> None:
+    for name, how in (
+        ("m + fa-ir 0.4", "re-ranker fa-ir, strength 0.4: at every"),
+        ("m + dial -1", "popularity dial −1: "),
+    ):
+        page = read(runs.summary(made_inputs(documents=[trade_off(chosen=TRADE_OFF["chosen"] | {"name": name})])))
+        assert f"{name} ({how}" in texts(page, "p", class_="verdict")[0]
 
 
 def test_without_one_it_is_that_of_the_last_run_against_lightgcn() -> None:
@@ -108,6 +117,14 @@ def test_shares_by_decile_add_up_and_items_that_nobody_used_are_in_none(demo_fol
     assert texts(Reader(figure.table), "th", scope="row")[0] == runs.LOG
 
 
+def test_items_move_in_the_last_run_that_changes_lists() -> None:
+    family = made_family()
+    add_run(family, "plain", "lightgcn", exposure=[4, 2, 1, 1, 0])
+    add_run(family, "new", exposure=[2, 2, 2, 1, 1])
+    add_run(family, "kept", exposure=[4, 2, 1, 1, 0])
+    assert "before = plain, after = new" in runs.items(made_inputs(family)).content
+
+
 def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
     folders = (*runs_of(demo_folder), demo_folder / "trade" / "run")
     values = [json.loads((run / "metrics.json").read_text())["metrics"]["ndcg@20"] for run in folders]
@@ -138,7 +155,7 @@ def test_differences_have_intervals_and_harm_is_named() -> None:
 
 def test_a_frontier_names_the_chosen_point_and_the_baseline() -> None:
     points = [POINT | {"name": name, "accuracy_change": change, "on_frontier": name != "plain", "plain": True}
-              for name, change in (("plain", 0.0), ("turned", -0.005), ("bad", -0.9))]  # fmt: skip
+              for name, change in (("bad", -0.9), ("plain", 0.0), ("turned", -0.005))]  # fmt: skip
     (figure,) = documents.frontier(trade_off(points=points)).figures
     assert texts(Reader(figure.table), "th", scope="row") == [
         *("plain (baseline, beaten by another point)", "turned (chosen)", "bad")

@@ -128,6 +128,12 @@ def test_mistakes(tmp_path: Path, benchmarks: Path, monkeypatch: pytest.MonkeyPa
         refused = run_dpaa("reproduce", "field", *call)
         assert refused.code == 2
         assert sentence in refused.err
+    refused = run_dpaa("reproduce", "hyperparameters")
+    assert "there is no data to run on" in refused.err, "a table of the paper"
+    said = dpaa_ok("reproduce", "field", "--method", "ease@health")  # as `dpaa train --method` takes it
+    assert "not measured on health yet: EASE" in said.err
+    assert "gowalla" not in said.out
+    assert "row  recall@20" not in said.out, "no table without rows"
     (benchmarks / "toy" / "test.txt").unlink()
     with pytest.raises(InputError, match=r"has no test.txt"):
         list(field.run_field(benchmarks, tmp_path / "x.jsonl", tmp_path / "w", ROWS, Callbacks()))

@@ -54,7 +54,8 @@ def test_everybody_in_the_order_asked_for(model: dpaa.Model, monkeypatch: pytest
     assert {one: mine[one] for one in (known[3], known[1])} == {one: lists(plain)[one] for one in (known[3], known[1])}
     notes = model.lists(asked, 4, histories=histories).notes
     assert notes == [
-        "4 users have no training pairs: 1 get lists from their history, 3 the popularity list (column 'source')"
+        "4 users have no training pairs: lists from the history for 1, the popularity list for 3, such as 'nobody' "
+        "(column 'source')"
     ]
 
 

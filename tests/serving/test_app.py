@@ -183,6 +183,7 @@ def test_mistakes_are_answered_with_one_sentence(served: Served) -> None:
     for body, status, words in BODIES:
         answer = client.post("/recommend", content=body, headers={"content-type": "application/json"})
         check_problem(answer, status, words)
+    check_problem(client.post("/recommend", content=b'{"users": ["u00001"]}'), 400, "Content-Type: application/json")
 
 
 def test_a_token_is_needed_where_there_is_one_and_for_a_reload(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def root(
     _version: Annotated[bool, Option("--version", callback=_show_version, is_eager=True, help="Show version.")] = False,
     plugin: Annotated[list[str] | None, Option(metavar="MODULE:CLASS", help="Add a method or re-ranker.")] = None,
 ) -> None:
-    """Find, measure and remove popularity bias in recommenders.
+    """Find, measure and reduce popularity bias in recommenders.
 
     To see it work: dpaa demo.  With a log of your own:
 
@@ -83,9 +83,9 @@ def root(
       dpaa audit clicks.csv
       dpaa data log clicks.csv --out data/clicks
       dpaa debias data/clicks --keep-accuracy 0.98 --out debiased
-      dpaa evaluate debiased/run
-      dpaa recommend debiased/run --out recs.csv
-      dpaa report debiased data/clicks --out report.html
+      dpaa evaluate debiased
+      dpaa recommend debiased --out recs.csv
+      dpaa report data/clicks debiased --out report.html
     """
     for location in plugin or ():
         from dpaa.methods import METHODS

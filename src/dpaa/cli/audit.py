@@ -92,7 +92,7 @@ def _print_audit(result: Audit) -> None:
     print_records("users by the share of popular items in their history", TASTES, log.tastes)
     starts = readable_times([period["start"] for period in log.periods])
     periods = [{"from": start} | period for start, period in zip(starts, log.periods, strict=True)]
-    print_records("over time, in periods of about as many interactions each", PERIODS, periods)
+    print_records("over time, in periods with about the same number of interactions", PERIODS, periods)
     if recs:
         groups = [name.removeprefix("exposure/") for name in recs.numbers if name.startswith("exposure/")]
         names = ("exposure", "exposure_of_catalogue")

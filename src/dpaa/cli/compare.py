@@ -88,8 +88,11 @@ def _print_comparison(result: Comparison) -> None:
         rows = []
         for one in deltas:
             change = cells("+.1%", one.relative)[0]
-            interval = "-" if one.interval is None else " to ".join(number(end, "+") for end in one.interval)
-            rows.append([one.metric, number(one.delta, "+"), change, interval, *cells(".4f", one.p_holm), one.verdict])
+            ends = one.interval or ()
+            # Of counts, such as arp, fewer decimals: the verdict stays in the line of 80 columns.
+            form = "+.4f" if max(map(abs, (one.delta, *ends)), default=0.0) < 10 else "+.2f"
+            delta, interval = cells(form, one.delta)[0], " to ".join(cells(form, *ends)) or "-"
+            rows.append([one.metric, delta, change, interval, *cells(".4f", one.p_holm), one.verdict])
         header = ["", "change", "relative", f"{result.confidence:.0%} interval", "p (Holm)", "verdict"]
         print_table(f"{harm['entry']} against {result.baseline}", header, rows)
         difference = next((one.verdict for one in deltas if one.metric == harm["metric"]), "not tested")

@@ -71,9 +71,9 @@ def log(
 ) -> None:
     """A dataset from one log of clicks or ratings, which is split by a rule.
 
-    A log is CSV and its kin, JSON lines, Parquet, RecBole .inter or list form; rows with faults have no id, no number,
-    no time or torn lines.  --append keeps the rules that the dataset was made with, and writes to --out where it is
-    given.
+    A log is CSV or other delimited text, JSON lines, Parquet, RecBole .inter or list form.  Invalid rows lack an id, a
+    number or a time that is needed, or are malformed lines.  --positive is one condition on one numeric column.
+    --append applies the rules that the dataset was made with, and writes to --out if given.
 
     Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or for
     each user (leave-last, last_k=1 each), into folds of users (user-folds, parts=5), users or items with few training

@@ -38,8 +38,9 @@ def debias(
 ) -> None:
     """Find the best trade-off between accuracy and popularity: more of the catalogue shown, accuracy kept.
 
-    Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are turned over
-    each, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run like any other.
+    Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are applied to each
+    at several strengths, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run
+    like any other.
     Goals are niche-recall, coverage, arp, gini, calibration, or another metric; of several the least improved counts.
     With --target the most accurate point that reaches it is chosen.  With --keep-accuracy the choice is confirmed on
     held-out users (confidence=0.95), under every exposure that is plausible; where no point can be confirmed the
@@ -108,7 +109,9 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
     columns = list(dict.fromkeys([*(goal["metric"] for goal in content["goals"]), f"coverage@{content['k']}"]))
     marks = {content["base"]["name"]: "= ", content["chosen"]["name"]: "* "}
     rows = {}
-    for point in [*line[:: -(-len(line) // most)], content["chosen"], content["base"], *plain]:
+    step, chosen = -(-len(line) // most), content["chosen"]["name"]
+    thinned = [point for place, point in enumerate(line) if not place % step or point["name"] == chosen]
+    for point in [*thinned, content["chosen"], content["base"], *plain]:
         numbers = [number(point["accuracy"][name]) for name in estimates] + cells("+.1%", point["accuracy_change"])
         numbers += [number(point["metrics"][name]) for name in columns]
         rows[point["name"]] = [marks.get(point["name"], "") + point["name"], *numbers]
@@ -118,7 +121,8 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
     print_table(title, header, rows.values())
     out.print("* chosen, = baseline; first the frontier, then the models as they are")
     if len(estimates) > 1:
-        out.print("logged: every pair counts alike; ips: the more, the rarer its item; change: of the worst of them")
+        out.print("logged: every pair counts alike; ips: the rarer an item, the more its pairs count")
+        out.print("change: of the estimate that falls most, against the baseline")
     out.print(content["validation"]["in_words"])
     for sentence in content["sentences"]:
         out.print(f"- {sentence}")

@@ -125,7 +125,8 @@ def _of_run(model: Model, evaluator: Evaluator, dial: str | None, rerank: str) -
     whole = evaluator.protocol.split == "test" and model.trained_on.fingerprint == data.fingerprint
     if whole and model.makes_lists_of(result.protocol):
         folder.write_evaluation(result, model)
-        note = f"the metrics are written into {model.path}; next: dpaa recommend {model.path} --out recs.parquet"
+        call = f"dpaa {options.plugin_option(model.method.name)}recommend {model.path} --out recs.parquet"
+        note = f"the metrics are written into {model.path}; next: {call}"
     else:
         note = f"the metrics were not written into {model.path}: its own dial, re-ranker, dataset or split is another"
     return replace(result, notes=(*result.notes, *([warning] if warning else []), note)), curve

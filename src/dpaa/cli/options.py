@@ -78,7 +78,7 @@ class ColumnOptions:
 class LogOptions(ColumnOptions):
     """How the files of a log are read, and what becomes of their rows."""
 
-    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Leave rows with faults out, or move them.")] = None
+    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Leave invalid rows out, or move them.")] = None
     items: Annotated[
         Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …", rich_help_panel="Input")
     ] = None
@@ -226,6 +226,14 @@ def read_hyperparameters(
             raise InputError(f"--set takes NAME=VALUE, got {assignment!r}; write for example --set layers=2")
         values[name.strip()] = value.strip()
     return values | ({} if seed is None else {"seed": seed})
+
+
+def plugin_option(method: str) -> str:
+    """`--plugin MODULE:CLASS ` for the next call where only this call knows the method, else nothing."""
+    from dpaa.methods import METHODS
+
+    address = METHODS.address(method)
+    return "" if address == method else f"--plugin {address} "
 
 
 def parse_columns(text: str | None, headerless: bool = False) -> tuple[ColumnNames, tuple[str, ...] | None]:

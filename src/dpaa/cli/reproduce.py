@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DATA = ("coat", "yahoo-r3", "kuairec", "benchmarks")
 WORK = ".dpaa-work"
 """Prepared datasets and unfinished trainings, beside the results."""
-TABLES = "datasets, overall, groups, severity, ablation, settings, all"
+TABLES = "datasets, overall, groups, severity, ablation, hyperparameters, all"
 Results = Annotated[Path, Option(metavar="DIR", help="Folder of results; what is in it is not trained again.")]
 
 
@@ -54,6 +54,7 @@ def reproduce(
     """
     from dpaa.reproduction import BUDGETS, Plan, chapters, write_chapters
 
+    name = "settings" if name == "hyperparameters" else name  # as its files have always been called
     given_folders = _read_folders(data or [])
     work, benchmarks = results.parent / WORK, given_folders.pop("benchmarks", None)
     if name == "field":
@@ -103,11 +104,11 @@ def _field(
     from dpaa.reproduction.field import FIELD, field_chapter, read_results, run_field
     from dpaa.runs.progress import watched_training
 
-    wanted = [row for row in FIELD if not methods or row.method in methods or f"{row.row}@{row.data}" in methods]
+    names = {method.lower() for method in methods}
+    wanted = [row for row in FIELD if not names or {row.method, f"{row.row}@{row.data}".lower()} & names]
     if not wanted:
-        raise InputError(
-            f"no row of the table has {', '.join(methods)}; name a method, or a row such as LightGCN@gowalla"
-        )
+        known = ", ".join(dict.fromkeys(row.row for row in FIELD))
+        raise InputError(f"no row of the table has {', '.join(methods)}; name a method, or ROW@DATA of {known}")
     file = results / "field.jsonl"
     if benchmarks is not None:
         here = [row for row in wanted if (benchmarks / row.data).is_dir()]

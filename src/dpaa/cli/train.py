@@ -81,8 +81,8 @@ def train(
             model = fit_into(out_folder, data, fitted, callbacks=callbacks, overwrite=overwrite, **how)
     if first:
         _print_result(model)
-        plugin = f"--plugin {method} " if method and ":" in method else ""
-        following = f"dpaa {plugin}{'evaluate' if len(data.test) else 'recommend'} {out_folder}"
+        command = f"{options.plugin_option(model.method.name)}{'evaluate' if len(data.test) else 'recommend'}"
+        following = f"dpaa {command} {out_folder}"
         out.print(f"run written to {out_folder}; next: {following}")
 
 

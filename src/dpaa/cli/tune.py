@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
-from dpaa._text import file_name
+from dpaa._text import counted, file_name
 from dpaa.cli import options
 from dpaa.cli.console import cells, err, out, print_json, print_notes, print_table, short
 from dpaa.cli.interrupts import resumable
@@ -97,8 +97,9 @@ def _print_study(result: TuneResult) -> None:
     out.print(f"best: trial {result.best.number}, {best}; kept in {result.folder}/best.toml")
     if result.runs:
         values = ", ".join(f"{run[f'valid_{result.goal.key}']:.4f}" for run in result.runs)
-        out.print(f"trained with {len(result.runs)} seeds: validation {result.goal.key} {values}")
-        out.print(f"next: dpaa evaluate {result.runs[0]['folder']}")
+        seeds = counted(len(result.runs), "seed", "seeds")
+        out.print(f"trained with {seeds}: validation {result.goal.key} {values}")
+        out.print(f"next: dpaa {options.plugin_option(result.method)}evaluate {result.runs[0]['folder']}")
 
 
 def benchmark(

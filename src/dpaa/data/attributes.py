@@ -181,7 +181,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
     if ids.is_duplicated().any():
         again = int((~ids.is_first_distinct()).arg_max() or 0)
-        raise InputError(f"{table.name} has item {ids[again]!r} again in {table.place(again)}; remove one of the rows")
+        raise InputError(f"{table.name} has item {ids[again]!r} again in {table.place(again)}; leave one row per item")
     if not table.typed:  # numbers of a text file may be meant as text, and the other way round
         text = ids.cast(pl.String)
         ids = text if is_text(item_ids) else text.replace_strict(item_ids.cast(pl.String), item_ids, default=None)

@@ -564,6 +564,8 @@ def read_dataset(folder: str | Path) -> Dataset:
     if not resolve_path(path).exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
     if not (path / ABOUT_FILE).exists():
+        if any((path / one / "manifest.json").exists() for one in ("", "run")):
+            raise InputError(f"{path} is a run, not a dataset; name the folder that `dpaa data` wrote")
         raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
     about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
     name, expected, notes, attributes = (about.pop(key, None) for key in ("name", "fingerprint", "notes", "attributes"))

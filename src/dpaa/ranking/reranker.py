@@ -178,7 +178,7 @@ class Dial(Reranker):
     """The popularity dial (`dpaa.ranking.dial`), in place of the one that the run keeps."""
 
     name: ClassVar[str] = "dial"
-    title: ClassVar[str] = "scores leaned towards popular items, or away from them"
+    title: ClassVar[str] = "scores shifted towards popular items (above 0) or away from them (below 0)"
     paper: ClassVar[str] = "ours; see docs/dial.md"
 
     kappa: float = 0.0

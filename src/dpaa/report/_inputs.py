@@ -318,6 +318,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
     """
     inputs = Inputs()
     runs: dict[Path, str] = {}
+    choices: dict[Path, str] = {}  # after all other runs: whatever the order of the call, a choice is not "before"
     for path in dict.fromkeys(Path(path) for path in paths):
         if (path / ABOUT_FILE).is_file():
             data = read_dataset(path)
@@ -327,7 +328,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
         elif (path / FRONTIER).is_file():
             _add_json(inputs, path / FRONTIER)
             if (path / CHOSEN / MANIFEST).is_file():
-                runs[path / CHOSEN] = path.resolve().name  # `run` says nothing
+                choices[path / CHOSEN] = path.resolve().name  # `run` says nothing
         elif path.is_file():
             _add_json(inputs, path)
         elif path.exists():
@@ -336,6 +337,7 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
             )
         else:
             raise InputError(f"there is no {path}; {REMEDY}")
+    runs |= choices
     for path, name in runs.items():
         _add_run(inputs, path, printable(name if list(runs.values()).count(name) == 1 else str(path)), k)
     return inputs

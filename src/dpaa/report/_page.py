@@ -53,18 +53,20 @@ def _goal(content: Frontier, goal: Goal, suffix: str) -> Figure | None:
             dots.append(Dot(point.model, models.index(point.model), change, value, *about))
     if len(dots) < 2:
         return None
+    label = goal.metric if goal.name == goal.metric else f"{goal.name} ({goal.metric})"
     return Figure(
         f"frontier{suffix}",
         f"Accuracy against {goal.name}",
         f"Accuracy against the baseline and {goal.metric} of every point; the chosen one and the baseline are marked.",
-        scatter(dots, "accuracy against the baseline", goal.metric, relative=True, falling=goal.better == "low"),
+        scatter(dots, "accuracy against the baseline", label, relative=True, falling=goal.better == "low"),
         _frontier_table(content, marks),
     )
 
 
 def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
     rows = []
-    for point in content.points:
+    forms = {metric: _runs.FORMS.get(metric.partition("@")[0], ",.4f") for metric in content.chosen.metrics}
+    for point in sorted(content.points, key=lambda point: -(point.accuracy_change or 0.0)):
         if point.on_frontier or point.plain:
             words = filter(None, [marks.get(point.name), "" if point.on_frontier else "beaten by another point"])
             mark = ", ".join(words)
@@ -72,7 +74,7 @@ def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
                 [
                     f"{point.name} ({mark})" if mark else point.name,
                     number(point.accuracy_change, "+.1%"),
-                    *(number(point.metrics.get(metric)) for metric in content.chosen.metrics),
+                    *(number(point.metrics.get(metric), form) for metric, form in forms.items()),
                 ]
             )
     heads = ["point", "accuracy against the baseline", *content.chosen.metrics]

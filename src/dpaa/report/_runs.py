@@ -15,9 +15,10 @@ from dpaa.evaluation.bias import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS, DialCurve
 from dpaa.evaluation.metrics import BETTER, METRICS, explain
 from dpaa.methods.base import changed_params
+from dpaa.ranking import RERANKERS
 from dpaa.report._charts import POINTS, Chart, Dot, Line, line, popularity_line, scatter
-from dpaa.report._html import Cell, Figure, Heads, Section, number, render, signed, suffix, table
-from dpaa.report._inputs import Family, Frontier, Inputs, Metrics, Run
+from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
+from dpaa.report._inputs import Family, Frontier, Inputs, Metrics, Point, Run
 from dpaa.trace import Trace
 
 LOG = "the log (what people did before)"
@@ -90,12 +91,20 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     if chosen.name == base.name:
         return headline, "; ".join(frontier.sentences[:1]), []
     held_out = frontier.held_out
-    how = f"{chosen.name} in place of {base.name}, on {held_out.users:,} validation users"
+    how = f"{_with_meaning(chosen)} in place of {base.name}, on {held_out.users:,} validation users"
     how += ", each with the choice made without them" if held_out.folds else ""
     before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
-    better = f"{held_out.better:.0%} more accurate"
-    users = ("users with a less accurate list", better, f"{held_out.worse:.0%}", "")
-    return headline, how, [*_tiles(before, after, frontier.k), users]
+    users = f"users with a less accurate list; {held_out.better:.0%} get a more accurate one"
+    return headline, how, [*_tiles(before, after, frontier.k), (users, "", f"{held_out.worse:.0%}", "")]
+
+
+def _with_meaning(point: Point) -> str:
+    """`ease + fa-ir 0.4` with what the re-ranker in it does, for readers who know no names."""
+    name, _, strength = point.name.removeprefix(f"{point.model} + ").rpartition(" ")
+    if name not in RERANKERS.built_in:
+        return point.name
+    how = f"popularity dial {minus(strength)}" if name == "dial" else f"re-ranker {name}, strength {strength}"
+    return f"{point.name} ({how}: {RERANKERS[name].title})"
 
 
 def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> list[tuple[str, str, str, str]]:
@@ -258,25 +267,27 @@ def _group_table(column: str, k: str, runs: list[tuple[str, dict[str, Metrics]]]
 
 
 def items(inputs: Inputs) -> Section:
-    """The items that gain and lose most exposure in the last run of a dataset, against its reference or the log."""
+    """The items that gain and lose most in the last run that changes lists, against its reference or the log."""
     tables = []
     for family in (family for family in inputs.families if family.runs):
-        run, reference = family.runs[-1], family.reference(family.runs[-1])
+        pairs = [(run, family.reference(run)) for run in reversed(family.runs)]
+        changed = (pair for pair in pairs if pair[1] is None or (pair[0].exposure != pair[1].exposure).any())
+        run, reference = next(changed, pairs[0])
         log = family.counts * (run.exposure.sum() / max(family.counts.sum(), 1))
         before = log if reference is None else reference.exposure
         change = run.exposure - before
         rows = [
             [
                 family.shown(i),
-                number(family.counts[i], ",.0f"),
-                "popular" if family.popular[i] else "niche",
                 *map(number, (before[i], run.exposure[i], change[i]), (",.0f", ",.0f", "+,.0f")),
+                "popular" if family.popular[i] else "niche",
+                number(family.counts[i], ",.0f"),
             ]
             for i in np.concatenate(most_moved(change, MOST_ITEMS)).tolist()
         ]
         against = "by their share of the log" if reference is None else reference.name
         caption = f"Lists of {family.k} that hold an item; before = {against}, after = {run.name}"
-        heads: Heads = ["item", ("used", "interactions in training"), "group", "before", "after", "change"]
+        heads: Heads = ["item", "before", "after", "change", "group", ("used", "interactions in training")]
         tables.append(table(caption, heads, rows))
     return Section("items", "Items that gain and lose most", "Items", render("items.html", tables=tables))
 

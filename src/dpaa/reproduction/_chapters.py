@@ -48,7 +48,8 @@ def chapters(name: str, plan: Plan) -> Iterator[Chapter]:
     the chapters, lazily: asking for the next one trains it
     """
     if name != ALL and name not in CHAPTERS:
-        raise InputError(f"there is no table {name!r}; use one of {', '.join([*CHAPTERS, ALL])}")
+        known = [*("hyperparameters" if one == "settings" else one for one in CHAPTERS), ALL, "field"]
+        raise InputError(f"there is no table {name!r}; use one of {', '.join(known)}")
     if not plan.folders:
         raise InputError("there is no data to run on; name a folder with --data coat=DIR, yahoo-r3=DIR or kuairec=DIR")
     plan.rows  # noqa: B018  # unknown methods are refused before anything is computed

@@ -276,6 +276,8 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
                 about = [str(result.chosen_epoch or "–"), f"{seconds:,.0f}", f"{result.memory_mb:,.0f}"]
             shown.append((row.row, [cells["recall@20"], cells["ndcg@20"], *(Cell(text=text) for text in about[:2])]))
             more.append((row.row, [*(cells[name] for name in METRICS[2:]), Cell(text=about[2])]))
+        if not shown:
+            continue
         tables.append(Table(data, data, "row", ["recall@20", "NDCG@20", "epochs", "CPU s"], shown))
         tables.append(
             Table(

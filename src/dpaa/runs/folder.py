@@ -437,6 +437,9 @@ class RunFolder:
         if not self.path.is_dir():
             raise InputError(f"there is no run folder {self.path}; make one with `dpaa train`")
         if not (self.path / name).exists():
+            if (self.path / "dataset.json").exists():
+                train = f"dpaa train {self.path} --out RUN"
+                raise InputError(f"{self.path} is a dataset, not a run; make one with `{train}`")
             unfinished = name == MANIFEST and self.has_config
             state = "an unfinished run" if unfinished else "not a run folder"
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make it with `dpaa train`"

@@ -107,8 +107,11 @@ class People:
         if not folded + unknown:
             return []
         who = counted(folded + unknown, "user has", "users have")
-        get = f"{folded:,} get lists from their history, {unknown:,} the popularity list"
-        return [f"{who} no training pairs: {get} (column {SOURCE!r})"]
+        lists = [f"lists from the history for {folded:,}"] if folded else []
+        if unknown:
+            first = self.ids[int(np.flatnonzero(self.source == BY_POPULARITY)[0])]
+            lists.append(f"the popularity list for {unknown:,}, such as {first!r}")
+        return [f"{who} no training pairs: {', '.join(lists)} (column {SOURCE!r})"]
 
     def blocks(
         self, rank: Callable[[int, Ints], Iterator[RankedBlock]], step: int, part: slice | None = None

@@ -392,6 +392,8 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
     first = error.errors()[0]
     if first["type"] == "json_invalid":
         return problem(400, f"the body is not readable JSON ({first['ctx']['error']})")
+    if isinstance(first["input"], bytes):  # FastAPI has not parsed it
+        return problem(400, "the body is not sent as JSON; add the header Content-Type: application/json")
     where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
     return problem(400, f"{where[:80]}: {first['msg'][:1].lower()}{first['msg'][1:]}, got {repr(first['input'])[:80]}")
 

@@ -202,8 +202,8 @@
     const accuracy = measured ?? (plain && curve ? { metric: `ndcg@${k}`, values: [fromCurve("ndcg", base.dial), fromCurve("ndcg", state.dial)] } : null);
     if (accuracy) drawn.push(gauge(`Expected accuracy (${accuracy.metric.toUpperCase()})`, ...accuracy.values, 1.1 * Math.max(best, ...accuracy.values), (one) => one.toFixed(4)));
     $("gauges").replaceChildren(...drawn);
-    $("note").textContent = measured ? "Expected accuracy was measured on validation."
-      : !plain ? "Expected accuracy is known for the dial and the choice only, not for other re-rankers."
+    $("note").textContent = measured ? "Expected accuracy was measured on all validation users."
+      : !plain ? "Expected accuracy is known for the dial and the choice only, not for other re-rankers or strengths."
       : curve ? "Expected accuracy is the dial's stored curve on validation." : "This run stores no curve of the dial, so the expected accuracy is not known.";
   };
 
@@ -244,7 +244,7 @@
       $("customer").value = shown(user.id);
       $("taken").replaceChildren(...user.taken.map((one) => entry(one)));
       const more = user.interactions > user.taken.length ? `, the ${user.taken.length} most popular of them` : "";
-      $("taken-how").textContent = `${whole(user.interactions)} items${more}`;
+      $("taken-how").textContent = `${whole(user.interactions)} ${user.interactions === 1 ? "item" : "items"}${more}`;
       await refresh();
     } catch (error) { trouble(error); }
   };
@@ -364,7 +364,7 @@
         line.querySelector(".end").textContent = other.score === undefined ? "" : other.score.toFixed(2);
         return line;
       }));
-      if (!one.similar.length) $("item-similar").replaceChildren(make("li", "soft", "not known here"));
+      if (!one.similar.length) $("item-similar").replaceChildren(make("li", "soft", "none: no vectors to compare"));
       if (!$("item").open) $("item").showModal();
       $("item").scrollTop = 0;
     } catch (error) { trouble(error); }
