@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 import torch
 from pydantic import Field
@@ -70,10 +68,9 @@ class GFCF(ClosedForm):
     rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
     ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"basis": ("items", "rank")}
     """V"""
 
-    basis: Tensor = fitted()
+    basis: Tensor = fitted("items", "rank")
 
     def learn(self) -> None:
         """In float64."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -33,16 +31,10 @@ class SVDGCN(ClosedForm):
     emphasis: float = Field(default=3.0, ge=0, le=20, description="b: emphasis of the smooth directions; 0: all alike")
     degree_shift: float = Field(default=4.0, ge=0, description="a: added to every degree")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "user_embedding": ("users", "rank"),
-        "item_embedding": ("items", "rank"),
-        "singular_values": ("rank",),
-    }
-
-    user_embedding: Tensor = fitted()
+    user_embedding: Tensor = fitted("users", "rank")
     """`u_k exp(b σ_k)`"""
-    item_embedding: Tensor = fitted()
-    singular_values: Tensor = fitted()
+    item_embedding: Tensor = fitted("items", "rank")
+    singular_values: Tensor = fitted("rank")
 
     def learn(self) -> None:
         """In float64."""
