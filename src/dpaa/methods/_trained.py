@@ -162,7 +162,7 @@ class BaseTables:
     def readout(self) -> tuple[Tensor, Tensor]:
         """Read-out rows of users and of items, of the columns held here."""
         if self.method._whole_table:
-            return self.split(cast("WholeTable", self.method).table_readout(self.ego.rows(), None, None))
+            return self.split(cast("WholeTable", self.method).table_readout(self.ego.rows(), None))
         return self.propagation.dense_readout(self.ego)
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:

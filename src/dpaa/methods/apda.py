@@ -140,13 +140,12 @@ class APDA(WholeTable):
         distance = (2.0 - 2.0 * share * cosine) / self.scale
         return distance if self.weighting == "linear" else 0.5 * distance.exp() * softplus(distance)
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """`(E + y^1 + … + y^L − L ρ n0) / (L + 1)`."""
         total = table - self.layers * self.residual * normalize(table)
         for _, _, y in self.propagate(table, batch):
             total = total + y
-        readout = total / (self.layers + 1)
-        return readout if nodes is None else readout.index_select(0, nodes)
+        return total / (self.layers + 1)
 
     @torch.no_grad()
     def edge_weights(self, layer: int) -> EdgeWeights:

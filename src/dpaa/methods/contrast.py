@@ -220,10 +220,9 @@ class NoisyViews(WholeTable):
     temperature: float = Field(default=0.2, gt=0, description="τ of the contrast")
     include_ego: bool = Field(default=False, description="whether layer 0 is part of the read-out")
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """The mean of layers 1 … L, or of all."""
-        mean = mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), self.include_ego)
-        return mean if nodes is None else mean.index_select(0, nodes)
+        return mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), self.include_ego)
 
     def views(self, batch: Batch, rows: Rows) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
         """Two noisy read-outs of the batch's distinct users and positive items.

@@ -92,10 +92,9 @@ class NGCF(WholeTable):
                 own = normalize(own)
             yield own
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """Layer 0 and the later ones at length 1, side by side.  (nodes, (L + 1) d)."""
-        layers = list(self.layers_of(table, batch))
-        first, *later = layers if nodes is None else [layer.index_select(0, nodes) for layer in layers]
+        first, *later = self.layers_of(table, batch)
         return torch.cat([first, *(normalize(layer) for layer in later)], dim=1)
 
     # ------------------------------------------------------------------ users unseen in training
