@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import check_file_target
 from dpaa.cli import options
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 from dpaa.cli.options import apply_check, parse_checks, print_failed
-
-if TYPE_CHECKING:
-    from dpaa.comparison import Comparison
 
 SHOWN_ITEMS = 5
 """Items shown as gaining, and as losing; JSON has more."""
@@ -74,7 +72,7 @@ def compare(
     print_failed(f"{name}: {one.sentence}" for name, one in checked if one.failed)
 
 
-def _print_comparison(result: Comparison) -> None:
+def _print_comparison(result: dpaa.Comparison) -> None:
     """Print the metrics of all entries, then each entry against the baseline."""
     from dpaa.comparison import harm_in_words
 

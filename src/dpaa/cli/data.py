@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import resolve_path
 from dpaa.cli import options
 from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset, Written
+    from dpaa.data.dataset import Written
     from dpaa.data.splits import SplitRule
 
 app = typer.Typer(
@@ -129,17 +130,17 @@ def _engine(engine: str, memory: float | None) -> dict[str, Any]:
 def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
     """Append files to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
     from dpaa._io import lock_of, locked
-    from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
+    from dpaa.data.dataset import ABOUT_FILE, check_target
     from dpaa.data.inputs import open_log
 
     if out_folder is not None:
         check_target(out_folder, overwrite)
     if not (dataset / ABOUT_FILE).is_file():
-        read_dataset(dataset)  # says what is wrong with it
+        dpaa.read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(resolve_path(dataset)), wait=True):
         items, drop = how.attributes, how.invalid is not None
         table = open_log(files, **how.reading)
-        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
+        made = dpaa.read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
         _write(made, out_folder or dataset, overwrite or out_folder is None)
     how.write_invalid(made.invalid)
 
@@ -291,10 +292,9 @@ def randomised(
     Example:
       dpaa data randomised data/coat --share 0.5 --out data/coat-randomised
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.severity import with_randomised
 
-    _make(lambda: with_randomised(read_dataset(dataset), share, seed), out_folder, overwrite)
+    _make(lambda: with_randomised(dpaa.read_dataset(dataset), share, seed), out_folder, overwrite)
 
 
 @app.command()
@@ -305,9 +305,7 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     Example:
       dpaa data describe data/coat
     """
-    from dpaa.data.dataset import read_dataset
-
-    data = read_dataset(dataset)
+    data = dpaa.read_dataset(dataset)
     about = data.describe()
     if as_json:
         print_json(about)
@@ -325,7 +323,7 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     print_notes(data.notes)
 
 
-def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
+def _make(read: Callable[[], dpaa.Dataset], folder: Path, overwrite: bool) -> None:
     """Read a source and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
 
@@ -333,18 +331,18 @@ def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
     _write(read(), folder, overwrite)
 
 
-def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
+def _write(dataset: dpaa.Dataset, folder: Path, overwrite: bool) -> None:
     dataset.write(folder, overwrite)
     _show(dataset, folder)
 
 
-def _show(dataset: Dataset | Written, folder: Path) -> None:
+def _show(dataset: dpaa.Dataset | Written, folder: Path) -> None:
     _show_counts(dataset)
     print_notes(dataset.notes)
     out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
 
 
-def _show_counts(dataset: Dataset | Written) -> None:
+def _show_counts(dataset: dpaa.Dataset | Written) -> None:
     from dpaa.data.dataset import size_in_words
 
     out.print(f"Dataset({dataset.name}: {size_in_words(dataset.counts)})")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
+import dpaa
 from dpaa.cli import options
 from dpaa.cli.console import cells, err, number, out, print_json, print_notes, print_table
 from dpaa.cli.interrupts import resumable
@@ -53,14 +54,13 @@ def debias(
       dpaa debias data/shop --base recs.parquet --keep-accuracy 0.98 --out debiased
       dpaa debias data/coat --base runs/lightgcn --goal arp --goal niche-recall --max-minutes 10 --out debiased
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.debiasing import PAGE, OutOfReachError
-    from dpaa.debiasing import debias as choose
     from dpaa.runs._foreign import RECIPE
     from dpaa.runs.progress import watched_training
 
-    data, values = read_dataset(dataset), options.read_hyperparameters(assignments)
-    how: dict[str, Any] = {"runs": runs or (), "base": base, "seed": seed, "targets": targets or (), **choice.arguments}
+    data, settings = dpaa.read_dataset(dataset), options.read_hyperparameters(assignments)
+    how: dict[str, Any] = {"runs": runs or (), "base": base, "seed": seed, "targets": targets or ()}
+    how |= {"settings": settings, "overwrite": overwrite, **choice.arguments}
     with resumable(out_folder) as signals:
 
         @contextmanager
@@ -69,7 +69,7 @@ def debias(
                 yield watched_training(stop_requested=signals.requested)
 
         try:
-            result = choose(out_folder, data, settings=values, overwrite=overwrite, watch=watch, say=err.print, **how)
+            result = dpaa.debias(out_folder, data, watch=watch, say=err.print, **how)
         except OutOfReachError as error:
             err.print(str(error))
             raise typer.Exit(1) from None

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_json, print_notes, print_table
 from dpaa.errors import InputError
@@ -47,7 +48,6 @@ def recommend(
     """
     from dpaa.data.shards import OF, Shard, digest_of, join_folder
     from dpaa.runs.lists import read_limits, read_only
-    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     part = None if shard is None else Shard.parse(shard)
@@ -61,7 +61,7 @@ def recommend(
         "popularity_dial": popularity_dial,
         "rerank": rerank or "run",
     }
-    model, names = load(run), options.parse_columns(columns)[0]
+    model, names = dpaa.load(run), options.parse_columns(columns)[0]
     how["items"] = options.read_ids(items, model.item_ids, "item") if items else None
     how["exclude"] = options.read_ids(exclude, model.item_ids, "item") if exclude else ()
     if exclude_pairs is not None:
@@ -114,12 +114,11 @@ def similar(
       dpaa similar runs/lightgcn @items.txt --k 20 --out similar.parquet
     """
     from dpaa.runs.lists import known_ids
-    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     if out_file is not None:
         check_target(out_file, overwrite)
-    model = load(run)
+    model = dpaa.load(run)
     index, notes = known_ids(options.read_ids(items, model.item_ids, "item"), model.item_ids, "item")
     if not len(index):
         raise InputError(f"{notes[0]}; give an item of the training log")

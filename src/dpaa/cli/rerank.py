@@ -8,6 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import resolve_path
 from dpaa.cli import options
 from dpaa.cli.console import out, print_notes
@@ -38,11 +39,8 @@ def rerank(
       dpaa rerank recs.parquet --dataset data/shop --recipe debiased/recipe.json --out fairer.parquet
       dpaa evaluate fairer.parquet --dataset data/shop
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.recommendations import rerank_file
     from dpaa.ranking.reranker import parse_reranker
-    from dpaa.runs._foreign import rerank as by_recipe
-    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     reranker = None if method is None else parse_reranker(method)
@@ -51,15 +49,15 @@ def rerank(
     check_target(out_file, overwrite)
     if resolve_path(out_file) == resolve_path(source):
         raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
-    data = None if dataset is None else read_dataset(dataset)
-    model = load(source) if source.is_dir() else None
+    data = None if dataset is None else dpaa.read_dataset(dataset)
+    model = dpaa.load(source) if source.is_dir() else None
     if model is not None and data is not None:
         model.check_trained_on(data, "leave --dataset out")
     if data is None and (model is None or recipe is not None):
         raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
     notes: list[str] = []
     if recipe is not None and data is not None:
-        blocks = iter([by_recipe(source if model is None else model, recipe, data, k, notes.append)])
+        blocks = iter([dpaa.rerank(source if model is None else model, recipe, data, k, notes.append)])
     elif model is not None:
         blocks = model.lists(None, k or 20, rerank=reranker).blocks
     elif data is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+import dpaa
 from dpaa._text import file_name
 from dpaa.cli import options
 from dpaa.cli.console import cells, err, out, print_json, print_notes, print_table, short
@@ -53,7 +54,6 @@ def tune(
       dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss ndcg@20=2%
       dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
     from dpaa.tuning.tune import tune as search
 
@@ -62,7 +62,7 @@ def tune(
     named = [one for one in spaces or [] if "=" not in one] or ["wide"]
     values = dict(_read_values(one) for one in spaces or [] if "=" in one)
     counts = {} if trials is None else options.parse_values(trials, "trials", value=int, prune_after=int)
-    data = read_dataset(dataset)
+    data = dpaa.read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
     how: dict[str, Any] = {"space": " ".join(named), "trials": counts.pop("value", None), **counts}
     how |= {"seeds": seeds, "jobs": jobs, "metric": metric, "most_loss": max_loss, "storage": storage}
@@ -122,11 +122,10 @@ def benchmark(
     Example:
       dpaa benchmark data/coat --methods lightgcn,dpaa,ips,most-popular --trials 10 --jobs 2
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.tuning.benchmark import benchmark as compare_methods
 
     fixed = options.read_hyperparameters(assignments)
-    data = read_dataset(dataset)
+    data = dpaa.read_dataset(dataset)
     folder = out_folder or Path("benchmarks") / file_name(data.name)
     names = options.split_names(methods)
     how: dict[str, Any] = {"trials": trials, "seeds": seeds, "jobs": jobs, "k": k, "metrics": metric or ()}
