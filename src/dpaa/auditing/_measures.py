@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.ids import Column, encode, is_text
+from dpaa.data.ids import Column, Floats, Mask, encode, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.pairs import popular_items, popularity_deciles
@@ -52,12 +52,12 @@ class Interactions:
         return np.bincount(self.data.train.user, minlength=self.data.n_users)
 
     @cached_property
-    def popular(self) -> NDArray[np.bool_]:
+    def popular(self) -> Mask:
         """The fewest items that have 80% of the interactions.  Returns (n_items,)."""
         return popular_items(self.counts)
 
     @cached_property
-    def popular_share(self) -> NDArray[np.float64]:
+    def popular_share(self) -> Floats:
         """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
         return mean_per_row(self.data.train.user, self.popular[self.data.train.item], self.data.n_users)
 
@@ -207,7 +207,7 @@ def skew(log: Interactions, periods: int) -> Skew:
     return Skew(numbers | trends, deciles.tolist(), lorenz(taken).round(6).tolist(), tastes, slices)
 
 
-def _periods(times: pl.DataFrame, popular: NDArray[np.bool_], wanted: int) -> Iterator[Row]:
+def _periods(times: pl.DataFrame, popular: Mask, wanted: int) -> Iterator[Row]:
     """Slices with about as many interactions each, so that their Gini can be compared; equal times stay together."""
     time, item, count = times["time"], times["item"].to_numpy(), times["count"].to_numpy()
     stamps = time.to_physical().to_numpy()
@@ -314,7 +314,7 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
 
     With a column of the items, exposure of its groups too; merit is then what the users with a list took in the log.
     """
-    data, groups = log.data, dict[str, NDArray[np.bool_]]()
+    data, groups = log.data, dict[str, Mask]()
     if group_by is not None:
         if data.attributes is None:
             raise InputError(f"the items of {log.source} have no column {group_by!r}; name their file with --items")
@@ -440,7 +440,7 @@ def is_moment(text: str | Path) -> bool:
     return re.fullmatch(r"-?[0-9.]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*", str(text)) is not None and not Path(text).exists()
 
 
-def _drift(older: str, newer: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Drift:
+def _drift(older: str, newer: str, before: Floats, after: Floats) -> Drift:
     heads = head(before), head(after)
     numbers = {
         "drift_distance": float(bias.jensen_shannon((before / before.sum())[None], (after / after.sum())[None])[0]),

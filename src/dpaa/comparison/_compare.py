@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpaa._io import resolve_path
 from dpaa.comparison import statistics
 from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.ids import Floats, Ints
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import most_moved
@@ -26,9 +26,6 @@ from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.metrics import METRICS
 from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
-
-Ints = NDArray[Any]
-Floats = NDArray[np.float64]
 
 COMPARED = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
 """Metrics that are compared by default, at the k in question."""

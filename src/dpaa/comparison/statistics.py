@@ -20,11 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-Floats = NDArray[np.float64]
-
+from dpaa.data.ids import Floats, Mask
 
 RESAMPLES = 2_000
 """Coin series, where there is one run on each side."""
@@ -108,7 +106,7 @@ def _user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:
     return np.where(np.abs(difference) <= ROUNDING * (np.abs(first) + np.abs(second)), 0.0, difference)
 
 
-def runs_differ(side: Floats) -> NDArray[np.bool_]:
+def runs_differ(side: Floats) -> Mask:
     """Whether any user's value differs between the runs of a side, (..., users, runs).  Returns (...)."""
     return np.asarray((side[..., 1:] != side[..., :1]).any(axis=(-2, -1)))
 

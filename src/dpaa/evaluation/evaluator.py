@@ -11,11 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column
+from dpaa.data.ids import Column, Ints, Mask
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
@@ -29,7 +28,6 @@ from dpaa.ranking.quotas import Pick
 from dpaa.ranking.rank import ColdUsers, RankedBlock, Ranker, rank
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
 
-Ints = NDArray[Any]
 Overlap = Literal["drop", "mask", "keep"]
 OVERLAPS: tuple[Overlap, ...] = ("drop", "mask", "keep")
 LONGEST_LIST = 1_000
@@ -452,7 +450,7 @@ class Evaluator:
         return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n, device)]
 
 
-def _groups(dataset: Dataset, column: str) -> dict[str, NDArray[np.bool_]]:
+def _groups(dataset: Dataset, column: str) -> dict[str, Mask]:
     """The items by the values of a column, `genre=Drama` → (n_items,)."""
     if dataset.attributes is None:
         raise InputError(

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpaa.data.ids import Array, Floats
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import TASTES
-from dpaa.evaluation.context import Array, Context, Floats, GroundTruth
+from dpaa.evaluation.context import Context, GroundTruth
 
 Formula = Callable[[Context], Any]
 

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data._values import Wanted, read_frame
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import Column, Floats, Ints, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.inputs import open_log, open_table
 from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete
@@ -30,8 +29,6 @@ from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Dial, Reranker
-
-Ints = NDArray[Any]
 
 IDS = (Column.USER, Column.ITEM)
 LISTS = ("items", "item_ids", "recommendations", "recs")
@@ -54,7 +51,7 @@ class Recommendations:
     """(n, k) item indices, best first; −1 where a list ends early or the dataset does not know the item."""
     notes: list[str]
     """What was left out, and what to know before believing the numbers."""
-    scores: NDArray[np.float64] | None = None
+    scores: Floats | None = None
     """(n, k) scores of those items, falling along a list, −inf where it has ended; None unless read with them."""
 
     def for_users(self, users: Ints, k: int) -> Ints:

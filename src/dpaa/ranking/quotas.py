@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Ints = NDArray[Any]
-Mask = NDArray[np.bool_]
+from dpaa.data.ids import Ints, Mask
+
 Pick = Callable[[Tensor, int], tuple[Tensor, Tensor]]
 """A block of scores and k → scores and columns of the lists."""
 NO_VALUE = -1

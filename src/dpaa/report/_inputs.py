@@ -11,13 +11,12 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dpaa._io import LARGE_JSON, read_json
 from dpaa._text import printable
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import Column
+from dpaa.data.ids import Column, Ints, Mask
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import head, share_of
@@ -25,7 +24,6 @@ from dpaa.report._html import shown_item
 from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder, checked
 from dpaa.runs.model import Model, load
 
-Ints = NDArray[Any]
 LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""
 REMEDY = "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
@@ -254,7 +252,7 @@ class Family:
         return np.bincount(train.item, train.count, minlength=len(self.source.item_ids))
 
     @cached_property
-    def popular(self) -> NDArray[np.bool_]:
+    def popular(self) -> Mask:
         """The most popular items, which have 80% of the interactions: (n_items,)."""
         return popular_items(self.counts)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpaa._text import counted
 from dpaa.data.attributes import ItemAttributes
-from dpaa.data.ids import Column, check_ids, encode
+from dpaa.data.ids import Column, Ints, Mask, check_ids, encode
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.methods.base import Histories
@@ -29,7 +29,6 @@ from dpaa.ranking.reranker import Reranker
 
 Ids = Iterable[object] | pl.Series
 Dial = float | str | None
-Ints = NDArray[Any]
 SCORE, RANK, SOURCE = "score", "rank", "source"
 MODEL, HISTORY, POPULARITY = "model", "history", "popularity"
 SOURCES = (MODEL, HISTORY, POPULARITY)
@@ -152,7 +151,7 @@ def people_of(
     histories: pl.DataFrame | None,
     user_ids: pl.Series,
     item_ids: pl.Series,
-    warm: NDArray[np.bool_],
+    warm: Mask,
 ) -> People:
     """Users whose lists are wanted, and where each list comes from.
 

@@ -15,7 +15,7 @@ import torch
 
 from dpaa.data.attributes import TITLE
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, check_ids, look_up
+from dpaa.data.ids import Column, Ints, check_ids, look_up
 from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, active_kappa
@@ -28,7 +28,7 @@ from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
 from dpaa.runs import lists as _lists
 from dpaa.runs.folder import RunFolder, RunRecord, save_model
-from dpaa.runs.lists import RANK, SCORE, SOURCE, Dial, Ids, Ints, ListOptions, Lists
+from dpaa.runs.lists import RANK, SCORE, SOURCE, Dial, Ids, ListOptions, Lists
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are exported at once."""

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpaa._text import json_text
-from dpaa.data.ids import WHOLE_NUMBER, is_text
+from dpaa.data.ids import WHOLE_NUMBER, Ints, is_text
 from dpaa.data.pairs import Pairs, popular_items
 from dpaa.errors import InputError
 from dpaa.methods.base import Histories
@@ -29,7 +29,6 @@ from dpaa.ranking.registry import RERANKERS
 from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.runs.model import Model
 
-Ints = NDArray[Any]
 NO_ITEMS: Ints = np.empty(0, dtype=np.int64)
 MOST_TOGETHER = 32
 """Lists of one batch."""

@@ -33,7 +33,7 @@ from torch import Tensor
 from dpaa._io import temporary_folder
 from dpaa._text import finite, name_and_values
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import SPLITS, Column
+from dpaa.data.ids import SPLITS, Column, Floats, Mask
 from dpaa.data.pairs import Pairs, popular_items
 from dpaa.data.sources.severity import with_severity
 from dpaa.data.sources.world import simulate_world
@@ -52,7 +52,6 @@ from dpaa.runs.model import Model, load, make_method
 
 Keys = NDArray[np.int64]
 """Pairs as ascending `user · n_items + item`."""
-Mask = NDArray[np.bool_]
 Refit = Literal["warm", "cold", "never"]
 BOUNDS = ("oracle", "random")
 """Policies that no recommender is: all that users like first, and any order."""
@@ -91,7 +90,7 @@ class ClickModel:
             if not 0 <= getattr(self, name) <= high:
                 raise InputError(f"{name} of the click model must be from 0 to {high:g}, got {getattr(self, name):g}")
 
-    def clicked(self, liked: Mask, chance: NDArray[np.float64]) -> tuple[Mask, Mask]:
+    def clicked(self, liked: Mask, chance: Floats) -> tuple[Mask, Mask]:
         """Draw what is looked at, and what is clicked.
 
         Parameters

@@ -15,21 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import IDS, SPLITS, Column, distinct_ids, encode
+from dpaa.data.ids import IDS, SPLITS, Column, Ints, distinct_ids, encode
 from dpaa.data.inputs import open_log
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.splits import random_share
 from dpaa.errors import InputError
 
-Ints = NDArray[Any]
 VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
 
 
