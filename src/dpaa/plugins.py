@@ -116,6 +116,15 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         name, title = getattr(kind, "name", None), getattr(kind, "title", None)
         return isinstance(name, str) and NAME.fullmatch(name) is not None and isinstance(title, str)
 
+    def describe(self, name: str) -> dict[str, Any]:
+        """Name, title, paper and fields of a class, with their defaults and meanings, as plain data."""
+        kind: Any = self.find(name)
+        fields = getattr(kind, "hyperparameters", kind).model_fields.items()
+        about = {
+            key: {"default": one.default, "meaning": " ".join((one.description or "").split())} for key, one in fields
+        }
+        return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
+
     def address(self, name: str) -> str:
         """By what another process finds a class: its name, or its address where only this call knows it."""
         kind = self._named.get(name)

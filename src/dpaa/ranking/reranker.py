@@ -231,16 +231,6 @@ def make_reranker(name: str, params: Mapping[str, object]) -> Reranker:
     return _made(RERANKERS.find(name), params)
 
 
-def described(name: str) -> dict[str, Any]:
-    """One re-ranker as plain data, like a method in `dpaa.methods.registry`."""
-    kind = RERANKERS.find(name)
-    params = {
-        key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
-        for key, field in kind.model_fields.items()
-    }
-    return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": params}
-
-
 def stored_reranker(stored: object, source: object) -> Reranker | None:
     """The one that a manifest names, looked up in the same way."""
     if stored is None:
