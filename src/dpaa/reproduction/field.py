@@ -276,17 +276,9 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
                 about = [str(result.chosen_epoch or "–"), f"{seconds:,.0f}", f"{result.memory_mb:,.0f}"]
             shown.append((row.row, [cells["recall@20"], cells["ndcg@20"], *(Cell(text=text) for text in about[:2])]))
             more.append((row.row, [*(cells[name] for name in METRICS[2:]), Cell(text=about[2])]))
+        title, columns = f"{data}: popularity bias and memory", [*METRICS[2:], "MB"]
         tables.append(Table(data, data, "row", ["recall@20", "NDCG@20", "epochs", "CPU s"], shown))
-        tables.append(
-            Table(
-                f"{data}-more",
-                f"{data}: popularity bias and memory",
-                "row",
-                [*METRICS[2:], "MB"],
-                more,
-                on_screen=False,
-            )
-        )
+        tables.append(Table(f"{data}-more", title, "row", columns, more, on_screen=False))
     about = ["Below: the published number and the difference.", count_in_words(rows, results)]
     about += [f"{row.row} on {row.data}: {row.remark}." for row in rows if row.remark]
     return Chapter("field", "The field's benchmark table", about, tables, missing=missing)
