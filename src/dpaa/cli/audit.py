@@ -10,7 +10,7 @@ from typer import Argument, Option
 import dpaa
 from dpaa._io import write_file
 from dpaa.cli import options
-from dpaa.cli.console import cells, out, print_json, print_notes, print_records, print_table
+from dpaa.cli.console import cells, out, print_notes, print_records, print_result, print_table
 from dpaa.cli.options import print_failed
 
 TASTES = {"taste": "taste", "users": "users:,", "popular in history": "mean:.1%"}
@@ -48,20 +48,21 @@ def audit(
     Example:
       dpaa audit data/coat --out audit.html
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
-      dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"
-      dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
-      dpaa audit data/shop --recs recs.parquet --group-by publisher --fail-if "exposure@20/publisher<0.8"
-      dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --out dpaa.prom --overwrite
+      dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if \\
+          "log_gini>=0.9"
+      dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if \\
+          "head_share@20>0.8"
+      dpaa audit data/shop --recs recs.parquet --group-by publisher --fail-if \\
+          "exposure@20/publisher<0.8"
+      dpaa audit today.csv --against yesterday.csv --fail-if \\
+          "drift_distance>0.3" --out dpaa.prom --overwrite
     """
     log.check(overwrite)
     pages, texts = options.check_outputs(files, (".prom", ".txt", ".om"), "an audit", overwrite)
     how: dict[str, Any] = {"names": log.names, "items": log.items, **log.reading, **log.rows}
     how |= {"against": against, "group_by": group_by}
     result = dpaa.audit(data, recs, k=k, fail_if=fail_if or [], **how)
-    if as_json:
-        print_json(result.as_json())
-    else:
-        _print_audit(result)
+    print_result(result, as_json, _print_audit)
     print_notes(result.notes)
     for file in texts:
         write_file(file, result.openmetrics(), "free some space or choose another file")

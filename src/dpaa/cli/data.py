@@ -86,12 +86,15 @@ def log(
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
-      dpaa data log clicks.csv --split temporal --valid 0.1 --test 0.1 --out data/clicks
+      dpaa data log clicks.csv --split temporal --valid 0.1 --test 0.1 --out \\
+          data/clicks
       dpaa data log clicks.csv --split user-folds,parts=5 --out data/folds
       dpaa data log logs/2024-*.jsonl --invalid invalid.csv --out data/clicks
-      dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
+      dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp \\
+          --out data/ml-1m
       dpaa data log clicks/ --memory 2 --out data/clicks
-      psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
+      psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - \\
+          --format csv --out data/shop
     """
     from dpaa.data.dataset import write_log
     from dpaa.data.inputs import name_of, open_log
@@ -262,7 +265,8 @@ def severity(
 
     \b
     Example:
-      dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
+      dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out \\
+          data/severity
     """
     from dpaa.data.sources.severity import read_pairs, with_severity
 

@@ -27,7 +27,8 @@ def export(
     \b
     Example:
       dpaa export runs/lightgcn --to faiss --out vectors
-      dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
+      dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql \\
+          -X -f load.sql shop
     """
     from dpaa.exporting import check_export
 

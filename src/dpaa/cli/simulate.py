@@ -11,7 +11,7 @@ import dpaa
 from dpaa._io import as_json as json_text
 from dpaa._io import write_file
 from dpaa.cli import options
-from dpaa.cli.console import err, out, print_json, print_table
+from dpaa.cli.console import err, out, print_result, print_table
 
 SHOWN = {"satisfaction": ".3f", "satisfaction_worst": ".3f", "click_rate": ".3f", "never_shown": ".1%"}
 SHOWN |= {"log_gini": ".3f", "log_items_for_80": ".1%"}
@@ -47,10 +47,13 @@ def simulate(
 
     \b
     Example:
-      dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy random
+      dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy \\
+          random
       dpaa simulate world --policy ease --clicks position=1,slots=10
-      dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias --seeds 3
-      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher --out loop.html
+      dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias \\
+          --seeds 3
+      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher \\
+          --out loop.html
     """
     pages, tables = options.check_outputs(files, (".csv", ".json"), "a simulation", overwrite)
     taste = source if source.partition(":")[0] == "world" else dpaa.read_dataset(source)
@@ -64,10 +67,7 @@ def simulate(
         from dpaa.report import simulation_page
 
         simulation_page(result, file)
-    if as_json:
-        print_json(result.as_json())
-    else:
-        _print_simulation(result)
+    print_result(result, as_json, _print_simulation)
 
 
 def _click_model(text: str | None) -> dpaa.ClickModel:

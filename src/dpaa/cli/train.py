@@ -38,12 +38,14 @@ def train(
 
     \b
     Example:
-      dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
+      dpaa train data/coat --method lightgcn --set layers=2 --set \\
+          learning_rate=1e-3 --out runs/lightgcn
       dpaa train data/gowalla --method LightGCN@gowalla --out runs/gowalla
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
       dpaa train data/shop --final runs/tonight --out runs/live
-      torchrun --nproc-per-node 4 -m dpaa train data/kuairec --set embedding_size=256 --out runs/wide
+      torchrun --nproc-per-node 4 -m dpaa train data/kuairec --set \\
+          embedding_size=256 --out runs/wide
     """
     from dpaa.ranking.reranker import parse_reranker
     from dpaa.reproduction import field

@@ -11,7 +11,7 @@ from typer import Option
 import dpaa
 from dpaa._text import file_name
 from dpaa.cli import options
-from dpaa.cli.console import cells, err, out, print_json, print_notes, print_table, short
+from dpaa.cli.console import cells, err, out, print_json, print_notes, print_result, print_table, short
 from dpaa.cli.interrupts import resumable
 from dpaa.errors import InputError
 
@@ -50,9 +50,12 @@ def tune(
     \b
     Example:
       dpaa tune data/coat --method dpaa --set layers=2 --trials 30 --jobs 2
-      dpaa tune data/coat --method lightgcn --space paper --space learning_rate=1e-3,1e-4
-      dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss ndcg@20=2%
-      dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
+      dpaa tune data/coat --method lightgcn --space paper --space \\
+          learning_rate=1e-3,1e-4
+      dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss \\
+          ndcg@20=2%
+      dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage \\
+          postgresql://me@db/sweeps
     """
     from dpaa.methods import find_method
     from dpaa.tuning.tune import tune as search
@@ -68,10 +71,7 @@ def tune(
     how |= {"seeds": seeds, "jobs": jobs, "metric": metric, "most_loss": max_loss, "storage": storage}
     with resumable(folder):
         result = search(folder, data, method, settings=fixed, values=values, say=err.print, **how)
-    if as_json:
-        print_json(result.as_json())
-    else:
-        _print_study(result)
+    print_result(result, as_json, _print_study)
 
 
 def _read_values(text: str) -> tuple[str, list[str]]:
@@ -120,7 +120,8 @@ def benchmark(
 
     \b
     Example:
-      dpaa benchmark data/coat --methods lightgcn,dpaa,ips,most-popular --trials 10 --jobs 2
+      dpaa benchmark data/coat --methods lightgcn,dpaa,ips,most-popular \\
+          --trials 10 --jobs 2
     """
     from dpaa.tuning.benchmark import benchmark as compare_methods
 
