@@ -51,9 +51,9 @@ class Protocol:
     """Users with at least one relevant item."""
     relevant: int
     """Relevant pairs counted."""
-    cold_users: int
+    cold_users: int = 0
     """Of them, users without training pairs, who get the most popular items."""
-    overlapping: int
+    overlapping: int = 0
     """Pairs of the split that are also known (training, or masked validation) pairs."""
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -45,7 +46,8 @@ def measured_alike(inputs: Inputs) -> list[list[Run]]:
     groups: dict[object, list[Run]] = {}
     for run in inputs.runs:
         if run.measured is not None:
-            protocol = run.measured.protocol.model_dump_json(exclude={"overlapping", "group_by"})
+            nothing: Any = dict.fromkeys(("overlapping", "cold_users", "popularity_dial", "rerank", "group_by"))
+            protocol = replace(run.measured.protocol, **nothing)
             groups.setdefault((run.family.fingerprint, protocol), []).append(run)
     return list(groups.values())
 
@@ -187,8 +189,7 @@ def metrics(inputs: Inputs) -> Section:
 
 def cautions(runs: Sequence[Run]) -> list[str]:
     """Sentences on unequal training budgets and trainings cut short."""
-    lines = budget_warnings([(run.name, [TrainingBudget.of_model(run.model)]) for run in runs])
-    return lines[:MOST_CAUTIONS]
+    return budget_warnings([(run.name, [TrainingBudget.of_model(run.model)]) for run in runs])[:MOST_CAUTIONS]
 
 
 def _columns(runs: list[Run]) -> dict[str, list[str]]:
