@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.ids import Column, Floats, Mask, encode, is_text
+from dpaa.data.ids import Floats, Mask, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.pairs import popular_items, popularity_deciles
@@ -104,17 +104,8 @@ def interactions(
 
 def _times(data: Dataset) -> pl.DataFrame | None:
     """`item, time, count` of the pairs that have a time; None where none has."""
-    frame = data.frame("train")
-    if Column.TIMESTAMP not in frame.columns:
-        return None
-    time = frame[Column.TIMESTAMP]
-    time = time.cast(pl.Float64) if time.dtype.is_decimal() else time  # a type that numpy has
-    if not (time.dtype.is_numeric() or time.dtype.is_temporal()):
-        return None
-    count = frame[Column.COUNT] if Column.COUNT in frame.columns else np.ones(len(frame), dtype=np.int64)
-    item = encode(frame[Column.ITEM], data.item_ids)
-    known = pl.DataFrame({"item": item, "time": time, "count": count}).drop_nulls("time")
-    return known if known.height else None
+    known = None if (timed := data.timed) is None else timed.drop_nulls("time")
+    return known if known is not None and known.height else None
 
 
 def _holds_logs(folder: Path) -> bool:

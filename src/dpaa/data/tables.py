@@ -132,7 +132,16 @@ class Table:
         return tuple(one for one in every[0] if all(one in other for other in every))
 
     def named(self, names: Sequence[str]) -> str | None:
-        """The column with the first of these names that there is, in any case."""
+        """Find the column with the first of these names that there is, in any case.
+
+        Parameters
+        ----------
+        names : in lower case
+
+        Returns
+        -------
+        the column; None where there is none
+        """
         by_lower = {column.strip().lower(): column for column in reversed(self.columns)}
         return next((by_lower[name] for name in names if name in by_lower), None)
 

@@ -50,8 +50,7 @@ def read_pairs(
     """
     if len(sources) == 1 and (Path(sources[0]) / ABOUT_FILE).exists():
         dataset = read_dataset(sources[0])
-        frames = [dataset.frame(split).select(IDS) for split in SPLITS]
-        return pl.concat(frames).unique().sort(IDS), []
+        return pl.concat([dataset.frame(split).select(IDS) for split in SPLITS]).unique().sort(IDS), []
     rule = PositiveRule.parse(positive) if positive else None
     log = read_log(open_log(sources, file_format), columns, rule, Reading(may_drop=False), once=True)
     return log.frame.select(IDS), list(log.notes)
