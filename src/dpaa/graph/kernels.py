@@ -38,12 +38,16 @@ def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
 
 def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
     """The same by a compressed-row product.  Returns (n, d)."""
-    n = len(indptr) - 1
+    return torch.mm(sparse_rows(indptr, neighbours, weights, len(embeddings)), embeddings)
+
+
+def sparse_rows(indptr: Tensor, neighbours: Tensor, weights: Tensor, n_columns: int) -> Tensor:
+    """A matrix of compressed rows, for torch's own products.  (n, n_columns)."""
     # The invariants hold by construction; to check them would read the whole matrix in every product.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
-        matrix = torch.sparse_csr_tensor(indptr, neighbours, weights, (n, len(embeddings)), check_invariants=False)
-    return torch.mm(matrix, embeddings)
+        size = len(indptr) - 1, n_columns
+        return torch.sparse_csr_tensor(indptr, neighbours, weights, size, check_invariants=False)
 
 
 KERNELS: dict[str, Kernel] = {"bag": bag, "wide-bag": bag, "csr": csr}

@@ -36,8 +36,7 @@ def leading_singular(matrix: csr_array, rank: int) -> tuple[Tensor, Tensor, Tens
     if n <= DENSE_SIDE or rank >= n - 1:
         left, values, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:
-        start = np.random.default_rng(0).random(n)
-        left, values, right = svds(matrix, k=rank, v0=start)
+        left, values, right = svds(matrix, k=rank, v0=np.random.default_rng(0).random(n))
     order = np.argsort(-values, kind="stable")[:rank]
     left, values, right = left[:, order], values[order], right[order].T
     there = values > 1e-9 * max(values.max(initial=0.0), 1e-30)  # what is left of nothing is rounding

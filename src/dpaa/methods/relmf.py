@@ -24,7 +24,7 @@ class InversePropensity(GraphMethod):
         return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
 
-def relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1.0) -> Tensor:
+def _relevance_error(score: Tensor, inverse_propensity: Tensor, weight: float = 1.0) -> Tensor:
     """Error of a clicked pair; `inverse_propensity` 0 gives that of one that was not clicked.  Same shape."""
     chance = torch.sigmoid(score)
     return inverse_propensity * (1.0 - chance).square() + weight * (1.0 - inverse_propensity) * chance.square()
@@ -50,6 +50,6 @@ class RelMF(InversePropensity):
         """Errors of the batch's positive and negative pairs, divided by the sum of their weights, and LightGCN's L2."""
         user, positive, negative = batch.split(rows.index)
         weight = self.unclicked_weight
-        clicked = relevance_error(rows.dots(user, positive), self.inverse_propensity[batch.positive], weight)
-        other = relevance_error(rows.dots(user, negative), torch.zeros_like(clicked), weight)
+        clicked = _relevance_error(rows.dots(user, positive), self.inverse_propensity[batch.positive], weight)
+        other = _relevance_error(rows.dots(user, negative), torch.zeros_like(clicked), weight)
         return (clicked + other).mean() / (1.0 + weight) + self.l2_term(batch, rows)

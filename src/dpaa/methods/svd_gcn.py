@@ -56,8 +56,7 @@ class SVDGCN(ClosedForm):
     def _fold_in(self, histories: Histories) -> Tensor:
         """`u = r̃ V / σ` with r̃ the new user's row of R̃: for a user of the log it is that user's own."""
         taken, shift = items_of(self.graph, histories), self.degree_shift
-        everybody = torch.arange(histories.n_users, device=self.graph.device)
-        owner, item = taken.entries(everybody)
+        owner, item = taken.entries(torch.arange(histories.n_users, device=self.graph.device))
         degree = torch.bincount(self.graph.edge_item, minlength=self.graph.n_items).float() + shift
         part = self.item_embedding[item] * degree[item].clamp(min=1e-12).rsqrt()[:, None]
         total = torch.zeros(histories.n_users, self.rank, device=self.graph.device).index_add_(0, owner, part)

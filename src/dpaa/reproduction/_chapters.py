@@ -121,8 +121,7 @@ def _real_chapter(
             rows += improvements(rows, columns)
             corner = f"method (seeds: {len(plan.seeds(data))})"
             tables.append(Table(f"{data}-{overlap}", heading, corner, metrics, rows))
-    missing = [*plan.missing, *_failures(plan.real_results)]
-    return Chapter(name, title, (*about, LEGEND), tables, missing=missing)
+    return Chapter(name, title, (*about, LEGEND), tables, missing=[*plan.missing, *_failures(plan.real_results)])
 
 
 def _failures(results: Sequence[RunResult]) -> list[str]:

@@ -217,8 +217,7 @@ class Plan:
         missing = [spec for spec in keys.values() if read_result(spec, store) is None]
         self.reused += len(keys) - len(missing)
         self.say(f"{len(keys):,} trainings, {len(keys) - len(missing):,} already in {self.results}")
-        calls = [(spec, store, self.work) for spec in missing]
-        for (spec, *_), result in in_pool(run_one, calls, self.jobs):
+        for (spec, *_), result in in_pool(run_one, [(spec, store, self.work) for spec in missing], self.jobs):
             self.trained += 1
             outcome = result.details.get("failed") or f"recall@20 {result.value('recall@20') or 0.0:.4f}"
             self.say(f"{self.trained} {spec.data} {spec.label} seed {result.seed}: {outcome}")

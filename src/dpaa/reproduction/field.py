@@ -62,7 +62,7 @@ class FieldRow(BaseModel):
     """What to know of the row beside its numbers; shown below the table's heading."""
 
 
-class FieldResult(BaseModel):
+class _FieldResult(BaseModel):
     """What was measured for one row."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -110,7 +110,7 @@ def preset(name: str) -> tuple[str, dict[str, Any]]:
     raise InputError(f"there is no preset {name!r}; use one of {known}")
 
 
-def read_results(file: Path) -> dict[tuple[str, str], FieldResult]:
+def read_results(file: Path) -> dict[tuple[str, str], _FieldResult]:
     """Read what was measured before.
 
     Parameters
@@ -123,7 +123,7 @@ def read_results(file: Path) -> dict[tuple[str, str], FieldResult]:
     """
     lines = read_text(file, LARGE_JSON).splitlines() if file.exists() else []
     try:
-        results = [FieldResult.model_validate(parse_json(line)) for line in lines if line]
+        results = [_FieldResult.model_validate(parse_json(line)) for line in lines if line]
     except ValueError as error:
         raise InputError(
             f"{file} is not a file of results ({' '.join(str(error).split())[:150]}); restore it"
@@ -133,7 +133,7 @@ def read_results(file: Path) -> dict[tuple[str, str], FieldResult]:
 
 def run_field(
     benchmarks: Path, results: Path, work: Path, rows: Sequence[FieldRow], callbacks: Callbacks
-) -> Iterator[FieldResult]:
+) -> Iterator[_FieldResult]:
     """Measure the rows that have no result yet; every result is kept as soon as it is there.
 
     Parameters
@@ -178,7 +178,7 @@ def _folder_name(row: FieldRow) -> str:
 
 def _measure(
     row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callbacks: Callbacks, commit: str | None
-) -> FieldResult:
+) -> _FieldResult:
     folder, epoch, valid, tested = work / _folder_name(row), None, None, whole
     if row.held_out_per_item:
         held_out = _balanced(whole, row.held_out_per_item, held_out.name)
@@ -200,7 +200,7 @@ def _measure(
         model, seconds["fit"] = _fit(folder / "final", whole, method, callbacks, keep_last=True)
     metrics = Evaluator(tested, 20, "test", "drop").evaluate(model.method).metrics
     remove_folder(folder)
-    return FieldResult(
+    return _FieldResult(
         **row.model_dump(include={"data", "row", "method", "refit"}),
         hyperparameters=model.method.get_params({"threads", "device"}) | ({} if epoch is None else {"epochs": epoch}),
         seed=model.method.seed,
@@ -249,7 +249,7 @@ def _commit() -> str | None:
         return None
 
 
-def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldResult]) -> Chapter:
+def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> Chapter:
     """Show results beside the published numbers.
 
     Parameters
@@ -284,12 +284,12 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
     return Chapter("field", "The field's benchmark table", about, tables, missing=missing)
 
 
-def _values(result: FieldResult | None, metric: str) -> tuple[float, ...]:
+def _values(result: _FieldResult | None, metric: str) -> tuple[float, ...]:
     value = None if result is None else result.metrics.get(metric)
     return () if value is None else (value,)
 
 
-def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldResult]) -> dict[tuple[str, str], float]:
+def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> dict[tuple[str, str], float]:
     """Relative difference of recall@20 to the published number, of every row that has both.
 
     Parameters
@@ -309,7 +309,7 @@ def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldRe
     return found
 
 
-def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldResult]) -> str:
+def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> str:
     """Count the rows near their published number.
 
     Parameters
