@@ -140,17 +140,9 @@ class DialCurve:
 
     def as_json(self) -> dict[str, Any]:
         """For the manifest and the page; `from_json` reads it back."""
-        return {
-            "kappa": self.kappa,
-            "chosen_for": self.chosen_for,
-            SUGGESTED: self.suggested,
-            "objective": self.objective,
-            "k": self.k,
-            "users": self.users,
-            "curve": [point.named(self.k) for point in self.points],
-            "exposure": self.exposure.as_json(),
-            "in_words": self.in_words(),
-        }
+        own = {name: getattr(self, name) for name in ("kappa", "chosen_for", SUGGESTED, "objective", "k", "users")}
+        curve = [point.named(self.k) for point in self.points]
+        return own | {"curve": curve, "exposure": self.exposure.as_json(), "in_words": self.in_words()}
 
     @classmethod
     def from_json(cls, content: object) -> DialCurve:
@@ -159,8 +151,7 @@ class DialCurve:
         try:
             check_objective(stored["objective"])
             points = tuple(DialPoint.of(one, stored["k"]) for one in stored["curve"])
-            own = {"points": points, "kappa": active_kappa(stored)}
-            curve = TypeAdapter(cls).validate_python(stored | own)
+            curve = TypeAdapter(cls).validate_python(stored | {"points": points, "kappa": active_kappa(stored)})
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None

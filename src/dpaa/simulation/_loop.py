@@ -209,8 +209,7 @@ class _Policy:
 def _policy(text: str, data: Dataset, seed: int) -> _Policy:
     """Read `METHOD|RUN|debias|oracle|random[,NAME=VALUE…][+RERANKER[,NAME=VALUE…]]`."""
     head, plus, rerank = text.partition("+")
-    form = "METHOD,NAME=VALUE+RERANKER,NAME=VALUE"
-    name, params = name_and_values(head, f"the policy {text!r}", form)
+    name, params = name_and_values(head, f"the policy {text!r}", "METHOD,NAME=VALUE+RERANKER,NAME=VALUE")
     refit: Any = params.pop("refit", "warm")
     if refit not in get_args(Refit):
         raise InputError(f"refit of the policy {text!r} must be one of {', '.join(get_args(Refit))}, got {refit!r}")
@@ -282,13 +281,11 @@ class Simulation:
         a pair per round; the width is NaN with one seed
         """
         rows = self.frame.filter(pl.col("policy") == policy).group_by("round").agg(pl.col(metric)).sort("round")
-        found = []
-        for values in map(np.array, rows[metric].to_list()):
-            n, wide = len(values), float("nan")
-            if n > 1:
-                wide = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / np.sqrt(n))
-            found.append((float(values.mean()), wide))
-        return found
+        seeds = np.array(rows[metric].to_list())  # (rounds, seeds)
+        n = seeds.shape[1]
+        deviation = seeds.std(axis=1, ddof=1) if n > 1 else np.full(len(seeds), np.nan)
+        wide = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * deviation / np.sqrt(n)
+        return list(zip(seeds.mean(axis=1).tolist(), wide.tolist(), strict=True))
 
     def sentences(self) -> list[str]:
         """Say in one sentence per policy what the loop makes of it.
