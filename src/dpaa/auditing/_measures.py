@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -117,6 +117,8 @@ def _holds_logs(folder: Path) -> bool:
 Row = dict[str, Any]
 MOVED = 10
 """Winners and losers that are listed."""
+MOMENT = re.compile(r"-?[0-9.]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+"""A number or an ISO date."""
 _EARLIEST, _LATEST = 631_152_000, 4_102_444_800
 """1990 and 2100: numbers that all fall between are seconds since 1970; 20240131 or 202401311259 do not."""
 
@@ -396,7 +398,16 @@ class Drift:
         ]
 
 
-def drift_between(older: Interactions, newer: Interactions) -> Drift:
+def drift_since(against: Any, log: Interactions, reading: Mapping[str, Any]) -> Drift:
+    """From an older log, or from what came before a moment, to this log; `reading` is how logs are read."""
+    path = Path(against) if isinstance(against, str | Path) else None
+    if path is not None and MOMENT.fullmatch(str(against)) and not path.exists():
+        return _drift_at(log, str(against))
+    prepared = isinstance(against, Dataset) or (path is not None and path.is_dir())
+    return _drift_between(interactions(against, **({} if prepared else reading)), log)
+
+
+def _drift_between(older: Interactions, newer: Interactions) -> Drift:
     """From one log to another, item by item."""
     if is_text(older.data.item_ids) != is_text(newer.data.item_ids):
         raise InputError(f"the items of {older.source} and of {newer.source} have ids of different types; cast them")
@@ -406,7 +417,7 @@ def drift_between(older: Interactions, newer: Interactions) -> Drift:
     return _drift(older.source, newer.source, before, after)
 
 
-def drift_at(log: Interactions, moment: str) -> Drift:
+def _drift_at(log: Interactions, moment: str) -> Drift:
     """Within a log: interactions from that moment on against those before it."""
     if log.times is None:
         raise InputError(f"{log.source} has no times, so it cannot be cut at {moment!r}; name an older log instead")
@@ -424,11 +435,6 @@ def drift_at(log: Interactions, moment: str) -> Drift:
         np.bincount(item[rows], count[rows], minlength=log.data.n_items).astype(np.float64) for rows in (early, ~early)
     ]
     return _drift(f"{log.source} before {moment}", f"{log.source} from {moment} on", *parts)
-
-
-def is_moment(text: str | Path) -> bool:
-    """Whether this is a number or an ISO date, and no file of that name."""
-    return re.fullmatch(r"-?[0-9.]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*", str(text)) is not None and not Path(text).exists()
 
 
 def _drift(older: str, newer: str, before: Floats, after: Floats) -> Drift:
