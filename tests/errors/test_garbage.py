@@ -16,7 +16,7 @@ from dpaa.data.log import PositiveRule, read_candidates, read_log
 from dpaa.errors import InputError
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import load
-from dpaa.training._state import Checkpoint, CheckpointFolder
+from dpaa.training._checkpoint import Checkpoint, CheckpointFolder
 from tests.errors.workshop import LOG
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what numpy or torch warn of on garbage is not our subject

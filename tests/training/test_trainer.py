@@ -15,7 +15,8 @@ from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.lightgcn import LightGCN
 from dpaa.methods.macr import MACR
 from dpaa.methods.tables import Batch, Rows, Tables
-from dpaa.training._state import Callbacks, CheckpointFolder, EarlyStopping, Progress
+from dpaa.training._checkpoint import CheckpointFolder
+from dpaa.training._state import Callbacks, EarlyStopping, Progress
 from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer, learning_rate_at
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started
