@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
@@ -23,7 +23,7 @@ from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 from dpaa.graph.kernels import top_k
-from dpaa.methods.base import Method, ScorerFamily
+from dpaa.methods.base import Method, ScorerFamilies
 from dpaa.ranking.quotas import Pick
 from dpaa.ranking.rank import ColdUsers, RankedBlock, Ranker, rank
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
@@ -276,7 +276,7 @@ class Evaluator:
         blocks = rank(method, self.users, self.protocol.k[-1], masked=self.masked, candidates=candidates, **how)
         return np.asarray(self._collected(([block] for block in blocks), 1)[0])
 
-    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
+    def lists_of(self, family: ScorerFamilies, n: int, device: torch.device = CPU) -> Ints:
         """Recommend with several strengths of a correction, in one pass over the users.
 
         Parameters
@@ -433,9 +433,7 @@ class Evaluator:
         self.lookups += 1
         return self.recall(method)[f"recall@{self.protocol.k[-1]}"]
 
-    def recalls_of(
-        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU
-    ) -> list[float]:
+    def recalls_of(self, family: ScorerFamilies, n: int, device: torch.device = CPU) -> list[float]:
         """Compute recall at several strengths of a correction, in one pass over the users.
 
         Parameters

@@ -31,6 +31,8 @@ Scorer = Callable[[Tensor], Tensor]
 """Indices of users (b,) → their scores (b, items)."""
 ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
 """The same for several strengths of a correction at once: one block of scores after the other."""
+ScorerFamilies = Callable[[Tensor | None], ScorerFamily]
+"""Items to score, all by default → their family."""
 M = TypeVar("M", bound="Method")
 Grid = Mapping[str, tuple[object, ...]]
 Shapes = Mapping[str, tuple[str | int, ...]]
@@ -341,9 +343,7 @@ class Validation(Protocol):
     def recall_of(self, method: Method) -> float:
         """Recall of the method as it scores now."""
 
-    def recalls_of(
-        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = ...
-    ) -> list[float]:
+    def recalls_of(self, family: ScorerFamilies, n: int, device: torch.device = ...) -> list[float]:
         """Recall at each of n strengths, in one pass; `family` takes the candidates (None = all items)."""
 
 

@@ -17,7 +17,9 @@ from torch import Tensor
 
 from dpaa.data.ids import Ints, Mask
 
-Pick = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+Picked = tuple[Tensor, Tensor]
+"""Values and columns of lists, (users, k) each; −∞ and −1 where a list ends early."""
+Pick = Callable[[Tensor, int], Picked]
 """A block of scores and k → scores and columns of the lists."""
 NO_VALUE = -1
 DEEPER = 8
@@ -36,7 +38,7 @@ class Quota:
     """Different values in a list."""
 
 
-def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> Picked:
     """What would be listed, as far as the quotas allow it.  Returns scores and columns, (rows, k), −1 at the end.
 
     `picker` makes longer lists of some rows of the block, whose numbers it takes.

@@ -29,6 +29,7 @@ from dpaa.ranking.reranker import Reranker
 
 Ids = Iterable[object] | pl.Series
 Dial = float | str | None
+Rerank = Reranker | str | None
 SCORE, RANK, SOURCE = "score", "rank", "source"
 MODEL, HISTORY, POPULARITY = "model", "history", "popularity"
 SOURCES = (MODEL, HISTORY, POPULARITY)
@@ -57,7 +58,7 @@ class ListOptions(TypedDict, total=False):
     """Column of the items → how many different values a list must have, as far as there are so many."""
     popularity_dial: Dial
     """κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; None or "run": the run's."""
-    rerank: Reranker | str | None
+    rerank: Rerank
     """Re-ranker that makes lists from scores: "run" (the default) is the one that the run keeps, None is none."""
 
 
@@ -147,11 +148,7 @@ class People:
 
 
 def people_of(
-    users: Ids | None,
-    histories: pl.DataFrame | None,
-    user_ids: pl.Series,
-    item_ids: pl.Series,
-    warm: Mask,
+    users: Ids | None, histories: pl.DataFrame | None, user_ids: pl.Series, item_ids: pl.Series, warm: Mask
 ) -> People:
     """Users whose lists are wanted, and where each list comes from.
 
