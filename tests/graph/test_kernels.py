@@ -76,7 +76,7 @@ def test_a_negative_item_of_every_rank_is_the_missing_item_of_that_rank(
     seed: int, n_users: int, n_items: int, density: float
 ) -> None:
     pairs = random_pairs(np.random.default_rng(seed), n_users, n_items, density)
-    indptr = pairs.indptr(n_users)
+    indptr = np.searchsorted(pairs.user, np.arange(n_users + 1))
     keys = gap_keys(indptr, pairs.item, n_items)
     for user in range(n_users):
         taken = pairs.item[indptr[user] : indptr[user + 1]].tolist()

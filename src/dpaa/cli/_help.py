@@ -85,8 +85,7 @@ def _describe(param: Any) -> None:
     if param.name == "help":
         param.hidden = True  # who reads the page knows
     elif param.metavar is None:
-        kind = param.bare_type().removeprefix("list[").removesuffix("]")
-        param.metavar = WORDS.get(kind)
+        param.metavar = WORDS.get(param.bare_type().removeprefix("list[").removesuffix("]"))
     if param.help and param.default is None and (found := _DEFAULT.search(param.help)):
         param.help, param.show_default = param.help[: found.start()].rstrip(".") + ".", found[1]
         param._get_default_string = lambda **_: found[1]  # which would be in parentheses

@@ -164,8 +164,7 @@ class Goal:
 
     def score(self, value: float) -> float:
         """Higher is better, whatever direction the metric has; −inf where there is no value."""
-        turned = {"high": value, "low": -value, "zero": -abs(value)}[self.metric.better]
-        return turned if np.isfinite(turned) else -np.inf
+        return self.metric.merit(value) if np.isfinite(value) else -np.inf
 
 
 def parse_goals(texts: Sequence[str]) -> tuple[Goal, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from math import isnan, nan
 from typing import Any, cast
 
@@ -156,11 +156,6 @@ class DialCurve:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None
         return curve
-
-    @property
-    def per_kappa(self) -> list[dict[str, Any]]:
-        """The points as plain numbers."""
-        return [asdict(point) for point in self.points]
 
 
 def active_kappa(dial: object) -> float:

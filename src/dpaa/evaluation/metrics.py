@@ -43,6 +43,10 @@ class Metric:
     on_page: bool = True
     """Whether `dpaa report` shows it."""
 
+    def merit(self, value: float) -> float:
+        """The value turned such that more is better."""
+        return {"high": value, "low": -value, "zero": -abs(value)}[self.better]
+
     def in_words(self) -> str:
         """What the number says, and which direction is better."""
         return f"{self.words}; {BETTER[self.better]}"

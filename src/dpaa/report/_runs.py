@@ -57,9 +57,8 @@ def best_of(metric: str, values: Mapping[str, float]) -> set[str]:
     known = explain(metric)
     if known is None or len(values) < 2:
         return set()
-    distance = {"high": lambda value: -value, "low": lambda value: value, "zero": abs}[known.better]
-    rounded = {name: distance(round(value, 4)) for name, value in values.items()}
-    best = {name for name, value in rounded.items() if value == min(rounded.values())}
+    merits = {name: known.merit(round(value, 4)) for name, value in values.items()}
+    best = {name for name, merit in merits.items() if merit == max(merits.values())}
     return best if len(best) < len(values) else set()
 
 

@@ -31,6 +31,8 @@ from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
 
+Values = dict[str, Any]
+"""Hyperparameters."""
 TITLES = {"coat": "Coat", "kuairec": "KuaiRec", "yahoo-r3": "Yahoo! R3"}
 LAYERS = {"coat": 2, "kuairec": 4, "yahoo-r3": 2}
 """The paper's."""
@@ -223,9 +225,7 @@ class Plan:
             self.say(f"{self.trained} {spec.data} {spec.label} seed {result.seed}: {outcome}")
         return [one for spec in specs if (one := read_result(spec, store)) is not None]
 
-    def severity_spec(
-        self, method: str, row: str, severity: float, seed: int, change: dict[str, Any] | None = None
-    ) -> RunSpec:
+    def severity_spec(self, method: str, row: str, severity: float, seed: int, change: Values | None = None) -> RunSpec:
         """Describe a training at a severity.
 
         Parameters
@@ -245,9 +245,7 @@ class Plan:
         folder = self.severity_folder(severity, 0 if self.budget.one_draw else seed)
         return self._spec(f"s={severity:g}", folder, method, row, chosen | (change or {}), seed)
 
-    def _spec(
-        self, data: str, folder: Path, method: str, row: str, hyperparameters: dict[str, Any], seed: int
-    ) -> RunSpec:
+    def _spec(self, data: str, folder: Path, method: str, row: str, hyperparameters: Values, seed: int) -> RunSpec:
         """Common hyperparameters go to the methods that have them; the row's own take precedence.
 
         For tuned rows the pre-trained model has the common ones alone, as it had in the trials.

@@ -323,6 +323,5 @@ def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _Fie
     far = [abs(one) for one in differences(rows, results).values()]
     near = [f"{sum(one <= limit for one in far)} within {limit:.0%}" for limit in WITHIN]
     above = sum(one > WITHIN[0] for one in differences(rows, results).values())
-    total = sum(1 for row in rows if row.published)
-    measured = f"recall@20 of {len(far)} of {total} rows with a published number"
+    measured = f"recall@20 of {len(far)} of {sum(bool(row.published) for row in rows)} rows with a published number"
     return f"{measured}: {', '.join(near)}; {above} more than 2% above it."

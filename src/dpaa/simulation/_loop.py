@@ -233,14 +233,8 @@ def _chosen(text: str, params: Mapping[str, str], refit: Any, data: Dataset, see
         keep = float(kept)
     except ValueError:
         raise InputError(f"keep_accuracy of the policy {text!r} must be a number, got {kept!r}") from None
-    how: dict[str, Any] = {
-        "keep_accuracy": keep,
-        "methods": methods.split() or None,
-        "settings": settings,
-        "seed": seed,
-    }
     with temporary_folder("dpaa-simulate-") as folder:
-        debias(folder, data, **how)
+        debias(folder, data, keep_accuracy=keep, methods=methods.split() or None, settings=settings, seed=seed)
         model = load(folder)
     return _Policy(text, model.method, model.kappa(), model.reranker(), refit, replace(model, path=None))
 
