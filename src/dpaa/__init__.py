@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpaa.methods.registry import METHODS
+from dpaa.plugins import on_first_use
 
 __version__ = "0.1.0"
 
@@ -77,43 +77,28 @@ if TYPE_CHECKING:
     from dpaa.simulation import Simulation as Simulation
     from dpaa.simulation import simulate as simulate
 
-_HOME = {
-    "Audit": "dpaa.auditing",
-    "ClickModel": "dpaa.simulation",
-    "Comparison": "dpaa.comparison",
-    "Dataset": "dpaa.data.dataset",
-    "Evaluation": "dpaa.evaluation.evaluator",
-    "InputError": "dpaa.errors",
-    "Model": "dpaa.runs.model",
-    "Simulation": "dpaa.simulation",
-    "audit": "dpaa.auditing",
-    "backtest": "dpaa.debiasing",
-    "compare": "dpaa.comparison",
-    "debias": "dpaa.debiasing",
-    "evaluate": "dpaa.runs.fit",
-    "export": "dpaa.exporting",
-    "fit": "dpaa.runs.fit",
-    "given": "dpaa.runs._foreign",
-    "load": "dpaa.runs.model",
-    "read_dataset": "dpaa.data.dataset",
-    "rerank": "dpaa.runs._foreign",
-    "simulate": "dpaa.simulation",
-    "to_pandas": "dpaa.data.tables",
+_MODULES = {
+    "auditing": ("Audit", "audit"),
+    "comparison": ("Comparison", "compare"),
+    "data.dataset": ("Dataset", "read_dataset"),
+    "data.tables": ("to_pandas",),
+    "debiasing": ("backtest", "debias"),
+    "errors": ("InputError",),
+    "evaluation.evaluator": ("Evaluation",),
+    "exporting": ("export",),
+    "runs._foreign": ("given", "rerank"),
+    "runs.fit": ("evaluate", "fit"),
+    "runs.model": ("Model", "load"),
+    "simulation": ("ClickModel", "Simulation", "simulate"),
 }
+_HOME = {name: f"dpaa.{module}" for module, names in _MODULES.items() for name in names}
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
-_CLASSES = {place.partition(":")[2]: name for name, place in METHODS.built_in.items()}
-"""Class → method, as in `dpaa.DPAA(layers=2).fit(data)`."""
+_CLASSES = {name: module for module, _, name in (place.partition(":") for place in METHODS.built_in.values())}
+"""The same of methods, as in `dpaa.DPAA(layers=2).fit(data)`."""
 
 __all__ = ["__version__", "METHODS", *_HOME, *_CLASSES]
+__getattr__ = on_first_use("dpaa", _HOME | _CLASSES)
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _CLASSES:
-        return METHODS[_CLASSES[name]]
-    if name not in _HOME:
-        raise AttributeError(f"module 'dpaa' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)

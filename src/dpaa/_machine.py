@@ -46,33 +46,30 @@ def computing() -> Iterator[None]:
 @contextmanager
 def lasting() -> Iterator[None]:
     """Large arrays made in here get memory of their own: they stay for long and would part the memory of steps."""
-    _set_malloc(_M_MMAP_THRESHOLD, _LASTING_BYTES)
+    _glibc("mallopt", _M_MMAP_THRESHOLD, _LASTING_BYTES)
     try:
         yield
     finally:
-        _set_malloc(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+        _glibc("mallopt", _M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
 
 
 @cache
 def _keep_freed_memory() -> None:
     # glibc adjusts both thresholds by itself until one of them is set.
-    _set_malloc(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
-    _set_malloc(_M_TRIM_THRESHOLD, _NEVER_TRIM)
+    _glibc("mallopt", _M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+    _glibc("mallopt", _M_TRIM_THRESHOLD, _NEVER_TRIM)
 
 
-def _set_malloc(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # absent from other C libraries than glibc
-        if mallopt is not None:
-            mallopt(option, value)
+def _glibc(name: str, *arguments: int) -> None:
+    """Call one of malloc's functions that other C libraries than glibc lack."""
+    function = getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
+    if function is not None:
+        function(*arguments)
 
 
 def give_back_memory() -> None:
     """Hand back what was freed, holes included, where a phase ends and the next one wants its memory otherwise."""
-    if sys.platform == "linux":
-        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if trim is not None:
-            trim(0)
+    _glibc("malloc_trim", 0)
 
 
 def processes_here(most: int = 2**31) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points, packages_distributions, version
@@ -116,6 +116,15 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         name, title = getattr(kind, "name", None), getattr(kind, "title", None)
         return isinstance(name, str) and NAME.fullmatch(name) is not None and isinstance(title, str)
 
+    def describe(self, name: str) -> dict[str, Any]:
+        """Name, title, paper and fields of a class, with their defaults and meanings, as plain data."""
+        kind: Any = self.find(name)
+        fields = getattr(kind, "hyperparameters", kind).model_fields.items()
+        about = {
+            key: {"default": one.default, "meaning": " ".join((one.description or "").split())} for key, one in fields
+        }
+        return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
+
     def address(self, name: str) -> str:
         """By what another process finds a class: its name, or its address where only this call knows it."""
         kind = self._named.get(name)
@@ -138,6 +147,23 @@ def add_plugin(address: str, *registries: Registry[Any]) -> None:
     """
     kind = _local(address)
     next((one for one in registries if one.accepts(kind)), registries[0]).add(kind)
+
+
+def on_first_use(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make the `__getattr__` of a package whose names are imported when they are first used.
+
+    Parameters
+    ----------
+    package : its name, for the message about a name that it does not have
+    home : name → module that has it
+    """
+
+    def attribute(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(home[name]), name)
+
+    return attribute
 
 
 def origin_of(kind: type) -> dict[str, str | None]:

@@ -15,7 +15,7 @@ from dpaa import InputError, load, read_dataset
 from dpaa.data.inputs import FORMATS, open_table
 from dpaa.data.log import PositiveRule, read_candidates, read_log
 from dpaa.runs.folder import RunFolder
-from dpaa.training._state import Checkpoint, CheckpointFolder
+from dpaa.training._checkpoint import Checkpoint, CheckpointFolder
 from tests.errors.workshop import LOG
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # what numpy or torch warn of on garbage is not our subject

@@ -38,7 +38,9 @@ def add_run(
 ) -> Run:
     """A run of the family; `exposure` counts the lists that hold items a to e; without metrics it is unmeasured."""
     model = fit(family.source, method, **QUICK.get(method, {}))
-    content = {"metrics": metrics, "protocol": {"k": [2], "overlap": "drop"}, "groups": {}}
+    protocol = {"split": "test", "k": [2], "overlap": "drop", "mask_valid": False}
+    protocol |= {"candidates": 5, "users": 4, "relevant": 4}
+    content = {"metrics": metrics, "protocol": protocol, "groups": {}}
     measured = None if metrics is None else Measured.model_validate(content)
     run = Run(name, Path(name), model, [], measured, family)
     if exposure is not None:

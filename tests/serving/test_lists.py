@@ -10,7 +10,8 @@ import pytest
 
 from dpaa.ranking.reranker import Dial
 from dpaa.runs.model import Model
-from dpaa.serving._snapshot import MOST_TOGETHER, NO_ITEMS, Batcher, Listed, OverloadedError, Parameters, Query, compute
+from dpaa.serving._batcher import MOST_TOGETHER, Batcher, OverloadedError
+from dpaa.serving._snapshot import NO_ITEMS, Listed, Parameters, Query, compute
 from tests.serving.made import drawn_model
 
 KAPPAS = (0.0, 0.0, -0.5, 1.0, -2.0)

@@ -14,7 +14,8 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import attach
 from dpaa.methods.graph_method import PAPER_TRAINING
 from dpaa.methods.tables import Batch, Rows, Tables
-from dpaa.training._state import Callbacks, CheckpointFolder, EarlyStopping, Progress
+from dpaa.training._checkpoint import CheckpointFolder
+from dpaa.training._state import Callbacks, EarlyStopping, Progress
 from dpaa.training.trainer import EpochReport, Interrupted, TiledAdam, Trainer, learning_rate_at
 from tests.conftest import random_pairs
 from tests.methods.tools import some_graph, started

@@ -8,25 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 import dpaa
 from dpaa._text import printable
-from dpaa.auditing._measures import (
-    Amplification,
-    Drift,
-    Skew,
-    amplification,
-    drift_at,
-    drift_between,
-    interactions,
-    is_moment,
-    skew,
-)
-from dpaa.data.dataset import Dataset
+from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, drift_since, interactions, skew
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
@@ -362,17 +350,13 @@ def audit(
     reading: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
     reading |= {"form": form, "drop_invalid": drop_invalid}
     log = interactions(data, items=items, **reading)
-    notes, lists, drift = list(log.notes), None, None
+    notes, lists = list(log.notes), None
     if recs is not None:
         lists = amplification(log, read_recommendations(recs, log.data.user_ids, log.data.item_ids, k), group_by)
         # Once more, now that the length of the lists is known: a check of @20 says nothing about lists of 10.
         for check in checks:
             check_name(check.name, True, lists.k, against is not None, group_by)
         notes += lists.notes
-    if isinstance(against, str | Path) and is_moment(against):
-        drift = drift_at(log, str(against))
-    elif against is not None:
-        prepared = isinstance(against, Dataset) or (isinstance(against, str | Path) and Path(against).is_dir())
-        drift = drift_between(interactions(against, **({} if prepared else reading)), log)
+    drift = None if against is None else drift_since(against, log, reading)
     result = Audit(log.source, skew(log, need_whole(periods, "periods")), lists, drift, notes, invalid=log.data.invalid)
     return replace(result, checks=[check.apply(result.numbers) for check in checks])

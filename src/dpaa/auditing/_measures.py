@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dpaa.data.dataset import Dataset, read_dataset
-from dpaa.data.ids import Column, encode, is_text
+from dpaa.data.ids import Floats, Mask, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.pairs import popular_items, popularity_deciles
@@ -52,12 +52,12 @@ class Interactions:
         return np.bincount(self.data.train.user, minlength=self.data.n_users)
 
     @cached_property
-    def popular(self) -> NDArray[np.bool_]:
+    def popular(self) -> Mask:
         """The fewest items that have 80% of the interactions.  Returns (n_items,)."""
         return popular_items(self.counts)
 
     @cached_property
-    def popular_share(self) -> NDArray[np.float64]:
+    def popular_share(self) -> Floats:
         """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
         return mean_per_row(self.data.train.user, self.popular[self.data.train.item], self.data.n_users)
 
@@ -104,17 +104,8 @@ def interactions(
 
 def _times(data: Dataset) -> pl.DataFrame | None:
     """`item, time, count` of the pairs that have a time; None where none has."""
-    frame = data.frame("train")
-    if Column.TIMESTAMP not in frame.columns:
-        return None
-    time = frame[Column.TIMESTAMP]
-    time = time.cast(pl.Float64) if time.dtype.is_decimal() else time  # a type that numpy has
-    if not (time.dtype.is_numeric() or time.dtype.is_temporal()):
-        return None
-    count = frame[Column.COUNT] if Column.COUNT in frame.columns else np.ones(len(frame), dtype=np.int64)
-    item = encode(frame[Column.ITEM], data.item_ids)
-    known = pl.DataFrame({"item": item, "time": time, "count": count}).drop_nulls("time")
-    return known if known.height else None
+    known = None if (timed := data.timed) is None else timed.drop_nulls("time")
+    return known if known is not None and known.height else None
 
 
 def _holds_logs(folder: Path) -> bool:
@@ -126,6 +117,8 @@ def _holds_logs(folder: Path) -> bool:
 Row = dict[str, Any]
 MOVED = 10
 """Winners and losers that are listed."""
+MOMENT = re.compile(r"-?[0-9.]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+"""A number or an ISO date."""
 _EARLIEST, _LATEST = 631_152_000, 4_102_444_800
 """1990 and 2100: numbers that all fall between are seconds since 1970; 20240131 or 202401311259 do not."""
 
@@ -207,7 +200,7 @@ def skew(log: Interactions, periods: int) -> Skew:
     return Skew(numbers | trends, deciles.tolist(), lorenz(taken).round(6).tolist(), tastes, slices)
 
 
-def _periods(times: pl.DataFrame, popular: NDArray[np.bool_], wanted: int) -> Iterator[Row]:
+def _periods(times: pl.DataFrame, popular: Mask, wanted: int) -> Iterator[Row]:
     """Slices with about as many interactions each, so that their Gini can be compared; equal times stay together."""
     time, item, count = times["time"], times["item"].to_numpy(), times["count"].to_numpy()
     stamps = time.to_physical().to_numpy()
@@ -314,7 +307,7 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
 
     With a column of the items, exposure of its groups too; merit is then what the users with a list took in the log.
     """
-    data, groups = log.data, dict[str, NDArray[np.bool_]]()
+    data, groups = log.data, dict[str, Mask]()
     if group_by is not None:
         if data.attributes is None:
             raise InputError(f"the items of {log.source} have no column {group_by!r}; name their file with --items")
@@ -405,7 +398,16 @@ class Drift:
         ]
 
 
-def drift_between(older: Interactions, newer: Interactions) -> Drift:
+def drift_since(against: Any, log: Interactions, reading: Mapping[str, Any]) -> Drift:
+    """From an older log, or from what came before a moment, to this log; `reading` is how logs are read."""
+    path = Path(against) if isinstance(against, str | Path) else None
+    if path is not None and MOMENT.fullmatch(str(against)) and not path.exists():
+        return _drift_at(log, str(against))
+    prepared = isinstance(against, Dataset) or (path is not None and path.is_dir())
+    return _drift_between(interactions(against, **({} if prepared else reading)), log)
+
+
+def _drift_between(older: Interactions, newer: Interactions) -> Drift:
     """From one log to another, item by item."""
     if is_text(older.data.item_ids) != is_text(newer.data.item_ids):
         raise InputError(f"the items of {older.source} and of {newer.source} have ids of different types; cast them")
@@ -415,7 +417,7 @@ def drift_between(older: Interactions, newer: Interactions) -> Drift:
     return _drift(older.source, newer.source, before, after)
 
 
-def drift_at(log: Interactions, moment: str) -> Drift:
+def _drift_at(log: Interactions, moment: str) -> Drift:
     """Within a log: interactions from that moment on against those before it."""
     if log.times is None:
         raise InputError(f"{log.source} has no times, so it cannot be cut at {moment!r}; name an older log instead")
@@ -435,12 +437,7 @@ def drift_at(log: Interactions, moment: str) -> Drift:
     return _drift(f"{log.source} before {moment}", f"{log.source} from {moment} on", *parts)
 
 
-def is_moment(text: str | Path) -> bool:
-    """Whether this is a number or an ISO date, and no file of that name."""
-    return re.fullmatch(r"-?[0-9.]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*", str(text)) is not None and not Path(text).exists()
-
-
-def _drift(older: str, newer: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Drift:
+def _drift(older: str, newer: str, before: Floats, after: Floats) -> Drift:
     heads = head(before), head(after)
     numbers = {
         "drift_distance": float(bias.jensen_shannon((before / before.sum())[None], (after / after.sum())[None])[0]),

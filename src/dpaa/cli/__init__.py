@@ -50,7 +50,7 @@ COMMANDS = {
     "See it work": ("demo", "reproduce"),
 }
 """Panel of the help → commands; `data`, a group, joins the second."""
-_HOME = {"similar": "recommend", "benchmark": "tune"}
+_HOME = {"similar": "recommend", "rerank": "recommend", "benchmark": "tune", "plan": "compare", "backtest": "debias"}
 """A command is the function of its name, in the module of that name but for these."""
 for _panel, _commands in COMMANDS.items():
     for _command in _commands:

@@ -26,9 +26,6 @@ PANELS = {
 WORDS = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT"}
 """What is shown as the value of an option that names nothing better."""
 _PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names.split()}
-_WORD = re.compile(r'(?:"[^"]*"|[^" ])+')
-WIDTH = 77
-"""Of an example on a page of 80 columns."""
 _DEFAULT = re.compile(r"[;:,]? ?default: (.*?)\.?$", re.IGNORECASE)
 
 
@@ -60,7 +57,7 @@ class Command(_Described, TyperCommand):
 
 
 def unwrapped(text: str) -> str:
-    """Join the lines of each paragraph, which Typer would keep; examples (after `\\b`) stay, and continue with `\\`.
+    """Join the lines of each paragraph, which Typer would keep; examples (after `\\b`) stay as they are.
 
     Parameters
     ----------
@@ -72,27 +69,8 @@ def unwrapped(text: str) -> str:
     """
     summary, *parts = cleandoc(text).split("\n\n")
     examples = slice(2 * (len(parts) > 1), None)  # without `\b`, unless Typer would dedent what follows the summary
-    parts = [_examples(part[examples]) if part[0] == "\b" else " ".join(part.split()) for part in parts]
+    parts = [part[examples] if part[0] == "\b" else " ".join(part.split()) for part in parts]
     return "\n\n".join([" ".join(summary.split()), *parts])
-
-
-def _examples(text: str) -> str:
-    """Break long lines between words, never within quotation marks, as a shell takes them."""
-    lines = []
-    for line in text.splitlines():
-        indent = line[: len(line) - len(line.lstrip())]
-        lines += _wrapped(indent, _WORD.findall(line)) if len(line) > WIDTH else [line]
-    return "\n".join(lines)
-
-
-def _wrapped(indent: str, words: list[str]) -> list[str]:
-    lines = [indent]
-    for word in words:
-        if len(lines[-1]) + len(word) > WIDTH - 2:
-            lines[-1] += "\\"
-            lines.append(f"{indent}    ")
-        lines[-1] += f"{word} "
-    return [line.rstrip() for line in lines]
 
 
 def _describe(param: Any) -> None:
@@ -107,8 +85,7 @@ def _describe(param: Any) -> None:
     if param.name == "help":
         param.hidden = True  # who reads the page knows
     elif param.metavar is None:
-        kind = param.bare_type().removeprefix("list[").removesuffix("]")
-        param.metavar = WORDS.get(kind)
+        param.metavar = WORDS.get(param.bare_type().removeprefix("list[").removesuffix("]"))
     if param.help and param.default is None and (found := _DEFAULT.search(param.help)):
         param.help, param.show_default = param.help[: found.start()].rstrip(".") + ".", found[1]
         param._get_default_string = lambda **_: found[1]  # which would be in parentheses

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import write_file
 from dpaa.cli import options
-from dpaa.cli.console import cells, out, print_json, print_notes, print_records, print_table
+from dpaa.cli.console import cells, out, print_notes, print_records, print_result, print_table
 from dpaa.cli.options import print_failed
-
-if TYPE_CHECKING:
-    from dpaa.auditing import Audit
 
 TASTES = {"taste": "taste", "users": "users:,", "popular in history": "mean:.1%"}
 TASTES |= {"history (median)": "history_median:,.0f"}
@@ -50,22 +48,21 @@ def audit(
     Example:
       dpaa audit data/coat --out audit.html
       dpaa audit clicks.csv --positive "rating>=4" --recs recs.parquet --k 20
-      dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if "log_gini>=0.9"
-      dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if "head_share@20>0.8"
-      dpaa audit data/shop --recs recs.parquet --group-by publisher --fail-if "exposure@20/publisher<0.8"
-      dpaa audit today.csv --against yesterday.csv --fail-if "drift_distance>0.3" --out dpaa.prom --overwrite
+      dpaa audit clicks.csv --fail-if "log_head_share>0.8" --fail-if \\
+          "log_gini>=0.9"
+      dpaa audit clicks.csv --recs recs.parquet --k 20 --fail-if \\
+          "head_share@20>0.8"
+      dpaa audit data/shop --recs recs.parquet --group-by publisher --fail-if \\
+          "exposure@20/publisher<0.8"
+      dpaa audit today.csv --against yesterday.csv --fail-if \\
+          "drift_distance>0.3" --out dpaa.prom --overwrite
     """
-    from dpaa.auditing import audit as measure
-
     log.check(overwrite)
     pages, texts = options.check_outputs(files, (".prom", ".txt", ".om"), "an audit", overwrite)
     how: dict[str, Any] = {"names": log.names, "items": log.items, **log.reading, **log.rows}
     how |= {"against": against, "group_by": group_by}
-    result = measure(data, recs, k=k, fail_if=fail_if or [], **how)
-    if as_json:
-        print_json(result.as_json())
-    else:
-        _print_audit(result)
+    result = dpaa.audit(data, recs, k=k, fail_if=fail_if or [], **how)
+    print_result(result, as_json, _print_audit)
     print_notes(result.notes)
     for file in texts:
         write_file(file, result.openmetrics(), "free some space or choose another file")
@@ -77,7 +74,7 @@ def audit(
     print_failed(check.sentence for check in result.failed)
 
 
-def _print_audit(result: Audit) -> None:
+def _print_audit(result: dpaa.Audit) -> None:
     """Print sentences, then tables."""
     from dpaa.auditing import readable_times
 

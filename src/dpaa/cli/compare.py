@@ -1,19 +1,17 @@
-"""`dpaa compare`: several runs or recommendation files side by side."""
+"""`dpaa compare`: several runs or recommendation files side by side; `dpaa plan`: users that a test needs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import check_file_target
 from dpaa.cli import options
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 from dpaa.cli.options import apply_check, parse_checks, print_failed
-
-if TYPE_CHECKING:
-    from dpaa.comparison import Comparison
 
 SHOWN_ITEMS = 5
 """Items shown as gaining, and as losing; JSON has more."""
@@ -47,8 +45,10 @@ def compare(
       dpaa compare runs/lightgcn runs/dpaa
       dpaa compare runs/lightgcn runs/dpaa --group-by genre
       dpaa compare runs/live runs/tonight --fail-if "ndcg@20 < 0.98 * runs/live"
-      dpaa compare old.csv new.csv --dataset data/shop --k 10 --out comparison.json
-      dpaa compare runs/lightgcn runs/dpaa --metric ndcg --metric recall/niche --out table.tex
+      dpaa compare old.csv new.csv --dataset data/shop --k 10 --out \\
+          comparison.json
+      dpaa compare runs/lightgcn runs/dpaa --metric ndcg --metric recall/niche \\
+          --out table.tex
     """
     from dpaa.comparison import FORMATS, compare_entries, find_baseline, read_entries, write_table
 
@@ -74,7 +74,7 @@ def compare(
     print_failed(f"{name}: {one.sentence}" for name, one in checked if one.failed)
 
 
-def _print_comparison(result: Comparison) -> None:
+def _print_comparison(result: dpaa.Comparison) -> None:
     """Print the metrics of all entries, then each entry against the baseline."""
     from dpaa.comparison import harm_in_words
 
@@ -108,3 +108,46 @@ def _print_comparison(result: Comparison) -> None:
         print_table("Items that gain and lose most", header, rows)
     out.print(f"{result.confidence:.0%} intervals and p-values {result.design}; {result.family}")
     out.print(result.protocol_in_words)
+
+
+def plan(
+    run_a: Annotated[Path, Argument(help="The run in production, or its recommendations.")],
+    run_b: Annotated[Path, Argument(help="The run that may replace it.")],
+    detect: Annotated[str, Option(metavar="X[,power=X,confidence=X]", help="Relative difference to see.")] = "0.01",
+    dataset: options.DatasetOption = None,
+    metric: options.Metrics = None,
+    k: options.K = 20,
+    users_per_day: Annotated[int | None, Option(min=1, help="New users in the test each day, for the days.")] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Plan an online A/B test of two runs: users and days, from the variance over users measured offline.
+
+    Half of the users get each run.  Shown are the users needed to see a difference of --detect, and those needed to see
+    the difference that the offline test promises, with a probability of power=0.8 and a two-sided confidence=0.95.  The
+    variance online is taken to be that of the same metric offline.
+
+    \b
+    Example:
+      dpaa plan runs/live runs/debiased --detect 0.01 --users-per-day 20000
+    """
+    from dpaa.comparison import read_entries
+    from dpaa.simulation import PLANNED
+    from dpaa.simulation import plan as make_plan
+
+    _, entries = read_entries([run_a, run_b], dataset, k=k)
+    how = options.parse_values(detect, "detect", value=float, power=float, confidence=float)
+    how["detect"] = how.pop("value", 0.01)
+    made = make_plan(entries, k=k, metrics=metric or PLANNED, users_per_day=users_per_day, **how)
+    if as_json:
+        print_json(made.as_json())
+        return
+    by_days = users_per_day is not None
+    rows = []
+    for need in made.needs:
+        seen = [*cells(",.0f", need.users), *(cells(",", need.days) if by_days else [])]
+        promised = [*cells(",.0f", need.users_promised), *(cells(",", need.days_promised) if by_days else [])]
+        rows.append([need.metric, number(need.one), number(need.other), *seen, *promised])
+    header = ["", *made.names, f"users ±{made.detect:.1%}", *(["days"] if by_days else []), "users as promised"]
+    title = f"Users in both halves, power {made.power:g}, confidence {made.confidence:g}"
+    print_table(title, [*header, *(["days"] if by_days else [])], rows)
+    out.print(f"as promised: to see the difference between {made.names[0]} and {made.names[1]} measured offline")

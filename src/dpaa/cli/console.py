@@ -23,7 +23,7 @@ from rich.text import Text
 from dpaa._text import json_text, on_one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 _PIECES = re.compile(r"(?<= )|(?<=/)|(?<=\w)(?=@)")
 """Where a header may be broken."""
@@ -79,6 +79,14 @@ err = _Screen(stderr=True)
 def print_json(content: Mapping[str, Any]) -> None:
     """Print one JSON object, in letters that the stream's encoding has; what has no value is null."""
     out.print(json_text(content, ascii_only=not out.console.encoding.startswith("utf")), wrap=False)
+
+
+def print_result(result: Any, as_json: bool, show: Callable[[Any], object]) -> None:
+    """Print a result as JSON, or as its command shows it."""
+    if as_json:
+        print_json(result.as_json())
+    else:
+        show(result)
 
 
 def print_notes(notes: Iterable[str]) -> None:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import resolve_path
 from dpaa.cli import options
 from dpaa.cli.console import out, print_json, print_notes, print_table
 from dpaa.errors import InputError
 
 if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset, Written
+    from dpaa.data.dataset import Written
     from dpaa.data.splits import SplitRule
 
 app = typer.Typer(
@@ -85,12 +86,15 @@ def log(
       dpaa data log clicks.csv --positive "rating>=4" --out data/clicks
       dpaa data log clicks.csv --items products.csv --out data/clicks
       dpaa data log tuesday.csv --append data/clicks
-      dpaa data log clicks.csv --split temporal --valid 0.1 --test 0.1 --out data/clicks
+      dpaa data log clicks.csv --split temporal --valid 0.1 --test 0.1 --out \\
+          data/clicks
       dpaa data log clicks.csv --split user-folds,parts=5 --out data/folds
       dpaa data log logs/2024-*.jsonl --invalid invalid.csv --out data/clicks
-      dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp --out data/ml-1m
+      dpaa data log ratings.dat --columns user_id,item_id,rating,timestamp \\
+          --out data/ml-1m
       dpaa data log clicks/ --memory 2 --out data/clicks
-      psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - --format csv --out data/shop
+      psql shop -c "COPY (SELECT …) TO STDOUT CSV HEADER" | dpaa data log - \\
+          --format csv --out data/shop
     """
     from dpaa.data.dataset import write_log
     from dpaa.data.inputs import name_of, open_log
@@ -129,17 +133,17 @@ def _engine(engine: str, memory: float | None) -> dict[str, Any]:
 def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
     """Append files to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
     from dpaa._io import lock_of, locked
-    from dpaa.data.dataset import ABOUT_FILE, check_target, read_dataset
+    from dpaa.data.dataset import ABOUT_FILE, check_target
     from dpaa.data.inputs import open_log
 
     if out_folder is not None:
         check_target(out_folder, overwrite)
     if not (dataset / ABOUT_FILE).is_file():
-        read_dataset(dataset)  # says what is wrong with it
+        dpaa.read_dataset(dataset)  # says what is wrong with it
     with locked(lock_of(resolve_path(dataset)), wait=True):
         items, drop = how.attributes, how.invalid is not None
         table = open_log(files, **how.reading)
-        made = read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
+        made = dpaa.read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
         _write(made, out_folder or dataset, overwrite or out_folder is None)
     how.write_invalid(made.invalid)
 
@@ -261,7 +265,8 @@ def severity(
 
     \b
     Example:
-      dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out data/severity
+      dpaa data severity valid.txt test.txt --severity 0 --severity 3 --out \\
+          data/severity
     """
     from dpaa.data.sources.severity import read_pairs, with_severity
 
@@ -291,10 +296,9 @@ def randomised(
     Example:
       dpaa data randomised data/coat --share 0.5 --out data/coat-randomised
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.severity import with_randomised
 
-    _make(lambda: with_randomised(read_dataset(dataset), share, seed), out_folder, overwrite)
+    _make(lambda: with_randomised(dpaa.read_dataset(dataset), share, seed), out_folder, overwrite)
 
 
 @app.command()
@@ -305,9 +309,7 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     Example:
       dpaa data describe data/coat
     """
-    from dpaa.data.dataset import read_dataset
-
-    data = read_dataset(dataset)
+    data = dpaa.read_dataset(dataset)
     about = data.describe()
     if as_json:
         print_json(about)
@@ -325,7 +327,7 @@ def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) 
     print_notes(data.notes)
 
 
-def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
+def _make(read: Callable[[], dpaa.Dataset], folder: Path, overwrite: bool) -> None:
     """Read a source and write its dataset, where it may be written."""
     from dpaa.data.dataset import check_target
 
@@ -333,18 +335,18 @@ def _make(read: Callable[[], Dataset], folder: Path, overwrite: bool) -> None:
     _write(read(), folder, overwrite)
 
 
-def _write(dataset: Dataset, folder: Path, overwrite: bool) -> None:
+def _write(dataset: dpaa.Dataset, folder: Path, overwrite: bool) -> None:
     dataset.write(folder, overwrite)
     _show(dataset, folder)
 
 
-def _show(dataset: Dataset | Written, folder: Path) -> None:
+def _show(dataset: dpaa.Dataset | Written, folder: Path) -> None:
     _show_counts(dataset)
     print_notes(dataset.notes)
     out.print(f"dataset written to {folder}; next: dpaa train {folder} --out RUN")
 
 
-def _show_counts(dataset: Dataset | Written) -> None:
+def _show_counts(dataset: dpaa.Dataset | Written) -> None:
     from dpaa.data.dataset import size_in_words
 
     out.print(f"Dataset({dataset.name}: {size_in_words(dataset.counts)})")

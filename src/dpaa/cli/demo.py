@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
+import dpaa
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_notes, print_table
 from dpaa.errors import InputError, MissingExtraError
-
-if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
-    from dpaa.evaluation.evaluator import Evaluation
 
 METHODS = ("most-popular", "lightgcn", "dpaa")
 """What the demo compares, the baseline first; DPAA takes the LightGCN before it as its pre-trained model."""
@@ -40,12 +37,9 @@ def demo(
     Example:
       dpaa demo --out dpaa-demo
     """
-    from dpaa.auditing import audit
     from dpaa.cli.debias import print_frontier
     from dpaa.comparison import compare_entries, read_entries, write_table
-    from dpaa.data.dataset import read_dataset
     from dpaa.data.sources.world import simulate
-    from dpaa.debiasing import debias
     from dpaa.report import write_page
     from dpaa.runs.fit import fit_into, make_method
     from dpaa.runs.progress import watched_training
@@ -55,9 +49,9 @@ def demo(
     runs, trade, comparison = out_folder / "runs", out_folder / "trade", out_folder / "comparison.json"
     err.print("simulating a world: people with tastes, items with appeal, a log that shows popular items more")
     simulate().write(out_folder / "data", overwrite=overwrite)
-    data = read_dataset(out_folder / "data")
+    data = dpaa.read_dataset(out_folder / "data")
     out.print("\n1. The log (simulated, so that the truth is known)")
-    for sentence in audit(data).in_words()[:4]:
+    for sentence in dpaa.audit(data).in_words()[:4]:
         out.print(f"- {sentence}")
 
     out.print("\n2. What recommenders make of it")
@@ -76,7 +70,8 @@ def demo(
 
     out.print("\n3. The best trade-off between accuracy and popularity")
     trained = [runs / PLAIN, runs / "dpaa"]
-    chosen = debias(trade, data, methods=CLOSED_FORMS, runs=trained, base=trained[0], keep_accuracy=0.95, say=err.print)
+    how: Any = {"methods": CLOSED_FORMS, "runs": trained, "base": trained[0], "keep_accuracy": 0.95}
+    chosen = dpaa.debias(trade, data, say=err.print, **how)
     print_frontier(chosen, 6)
 
     out.print("\n4. What it comes to")
@@ -93,13 +88,11 @@ def demo(
         print_notes([f"there is no page: {error}"])
 
 
-def _evaluate(data: Dataset, folder: Path) -> Evaluation:
+def _evaluate(data: dpaa.Dataset, folder: Path) -> dpaa.Evaluation:
     """Metrics of the test split, kept in the run."""
-    from dpaa.runs.fit import evaluate
     from dpaa.runs.folder import RunFolder
-    from dpaa.runs.model import load
 
-    model = load(folder)
-    evaluation = evaluate(model, data)
+    model = dpaa.load(folder)
+    evaluation = dpaa.evaluate(model, data)
     RunFolder(folder).write_evaluation(evaluation, model)
     return evaluation

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa.cli import options
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_records, print_table
 from dpaa.cli.options import apply_check, parse_checks, print_failed
@@ -58,10 +59,8 @@ def evaluate(
       dpaa evaluate runs/tonight --fail-if "ndcg@20 < 0.98 * runs/live"
       dpaa evaluate recs.csv --dataset data/shop
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.evaluation.evaluator import Evaluator
     from dpaa.runs.measure import measured
-    from dpaa.runs.model import load
 
     # A folder of lists has parts: shards, or what Spark has written.
     lists = source.is_file() or source.suffix.lower() in options.TABLES or any(source.glob("part-*"))
@@ -72,13 +71,13 @@ def evaluate(
     if split not in ("valid", "test"):
         raise InputError(f"--split is valid or test, got {split!r}")
     checks = parse_checks(fail_if)
-    model = None if lists else load(source)
-    data = model.trained_on.read(source) if model and dataset is None else read_dataset(str(dataset))
+    model = None if lists else dpaa.load(source)
+    data = model.trained_on.read(source) if model and dataset is None else dpaa.read_dataset(str(dataset))
     evaluator = Evaluator(data, tuple(k or [20]), split, overlap, mask_valid, group_by)  # type: ignore[arg-type]
 
     def metrics_of(path: str) -> dict[str, float]:
-        other = measured(load(path), evaluator) if Path(path).is_dir() else evaluator.evaluate_recommendations(path)
-        return other.metrics
+        is_run = Path(path).is_dir()
+        return (measured(dpaa.load(path), evaluator) if is_run else evaluator.evaluate_recommendations(path)).metrics
 
     references = {check.reference: metrics_of(check.reference) if check.reference else {} for check in checks}
     curve, more = None, dict[str, Any]()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
+import dpaa
 from dpaa.cli import options
 from dpaa.cli.console import out
 
@@ -26,15 +27,14 @@ def export(
     \b
     Example:
       dpaa export runs/lightgcn --to faiss --out vectors
-      dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql -X -f load.sql shop
+      dpaa export runs/lightgcn --to pgvector --out tables && cd tables && psql \\
+          -X -f load.sql shop
     """
     from dpaa.exporting import check_export
-    from dpaa.exporting import export as write
-    from dpaa.runs.model import load
 
     check_export(out_folder, to, overwrite)
-    model = load(run)
+    model = dpaa.load(run)
     chosen = options.read_ids(users, model.user_ids, "user") if users else None
-    about = write(model, out_folder, to, users=chosen, overwrite=overwrite, without_reranker=without_reranker)
+    about = dpaa.export(model, out_folder, to, users=chosen, overwrite=overwrite, without_reranker=without_reranker)
     size = f"{about['users']:,} users and {about['items']:,} items"
     out.print(f"vectors of {size} written to {out_folder} for {to}; next: read {out_folder / 'README.md'}")

@@ -22,11 +22,10 @@ def methods(
     """
     from dpaa.methods.registry import catalogue
     from dpaa.ranking import RERANKERS
-    from dpaa.ranking.reranker import described
 
     by_name = (name or "").strip().lower().replace("_", "-")
     reranks = by_name in RERANKERS
-    entries = {by_name: described(by_name)} if reranks else catalogue(name)
+    entries = {by_name: RERANKERS.describe(by_name)} if reranks else catalogue(name)
     if as_json:
         print_json(entries)
     elif name:

@@ -355,8 +355,7 @@ def parse_checks(texts: Iterable[str] | None) -> list[Check]:
 
     checks = [Check.parse(text, references=True) for text in texts or ()]
     for check in checks:
-        name = check.name.partition("/")[0].partition("@")[0]
-        if name not in METRICS:
+        if check.name.partition("/")[0].partition("@")[0] not in METRICS:
             raise InputError(f"--fail-if: there is no metric {check.name!r}; choose from {', '.join(METRICS)}")
     return checks
 

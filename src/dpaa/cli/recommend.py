@@ -1,12 +1,15 @@
-"""`dpaa recommend`: top-k lists, streamed to a file; `dpaa similar`: items like an item."""
+"""`dpaa recommend`: top-k lists, streamed to a file; `dpaa similar`: items like one; `dpaa rerank`: any lists."""
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
+from dpaa._io import resolve_path
 from dpaa.cli import options
 from dpaa.cli.console import err, out, print_json, print_notes, print_table
 from dpaa.errors import InputError
@@ -42,12 +45,12 @@ def recommend(
       dpaa recommend runs/lightgcn --users u0001,u0002
       dpaa recommend runs/lightgcn --history newcomers.csv --out recs.csv
       dpaa recommend runs/lightgcn --popularity-dial -0.5 --out recs.parquet
-      dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs bought.csv --at-most genre=3 --out recs.csv
+      dpaa recommend runs/lightgcn --items @in-stock.csv --exclude-pairs \\
+          bought.csv --at-most genre=3 --out recs.csv
       dpaa recommend runs/lightgcn --shard 3/16 --out lists
     """
     from dpaa.data.shards import OF, Shard, digest_of, join_folder
     from dpaa.runs.lists import read_limits, read_only
-    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     part = None if shard is None else Shard.parse(shard)
@@ -61,7 +64,7 @@ def recommend(
         "popularity_dial": popularity_dial,
         "rerank": rerank or "run",
     }
-    model, names = load(run), options.parse_columns(columns)[0]
+    model, names = dpaa.load(run), options.parse_columns(columns)[0]
     how["items"] = options.read_ids(items, model.item_ids, "item") if items else None
     how["exclude"] = options.read_ids(exclude, model.item_ids, "item") if exclude else ()
     if exclude_pairs is not None:
@@ -114,12 +117,11 @@ def similar(
       dpaa similar runs/lightgcn @items.txt --k 20 --out similar.parquet
     """
     from dpaa.runs.lists import known_ids
-    from dpaa.runs.model import load
     from dpaa.runs.stream import check_target, write_stream
 
     if out_file is not None:
         check_target(out_file, overwrite)
-    model = load(run)
+    model = dpaa.load(run)
     index, notes = known_ids(options.read_ids(items, model.item_ids, "item"), model.item_ids, "item")
     if not len(index):
         raise InputError(f"{notes[0]}; give an item of the training log")
@@ -132,3 +134,60 @@ def similar(
     else:
         rows = [[one, like, rank, f"{score:.4f}", *more] for one, like, score, rank, *more in table.iter_rows()]
         print_table("Similar items", ["item", "similar item", "rank", "cosine", *table.columns[4:]], rows)
+
+
+def rerank(
+    source: Annotated[Path, Argument(metavar="RECS|RUN", help="Long recommendation lists of any system, or a run.")],
+    out_file: Annotated[Path, Option("--out", help="File to write: .parquet, .csv, .tsv or .jsonl.")],
+    method: Annotated[
+        str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="See `dpaa methods`.", rich_help_panel="Lists")
+    ] = None,
+    recipe: Annotated[Path | None, Option(help="What `dpaa debias` chose, its recipe.json, instead.")] = None,
+    dataset: Annotated[Path | None, Option(help="Where popularity and histories come from; a run has its own.")] = None,
+    k: Annotated[int | None, Option("--k", min=1, help="Length of the lists; default: the recipe's, or 20.")] = None,
+    overwrite: options.Overwrite = False,
+) -> None:
+    """Re-rank recommendations for less popularity bias, after the fact: nothing is trained.
+
+    A file has user_id, item_id, score or rank, and more items than wanted: 100 to a user, say.  Scores in the new file
+    are those of the old one where a re-ranker chooses among items, its own where it rescores them; the order is that of
+    the rank.  strength=0 leaves lists as they are; docs/reranking.md explains each re-ranker.
+
+    \b
+    Example:
+      dpaa rerank recs.parquet --dataset data/shop --method xquad,strength=0.3 \\
+          --out fairer.parquet
+      dpaa rerank runs/lightgcn --method calibrated-popularity,depth=200 --out \\
+          fairer.csv
+      dpaa rerank recs.parquet --dataset data/shop --recipe \\
+          debiased/recipe.json --out fairer.parquet
+      dpaa evaluate fairer.parquet --dataset data/shop
+    """
+    from dpaa.evaluation.recommendations import rerank_file
+    from dpaa.ranking.reranker import parse_reranker
+    from dpaa.runs.stream import check_target, write_stream
+
+    reranker = None if method is None else parse_reranker(method)
+    if (reranker is None) == (recipe is None):
+        raise InputError("name a re-ranker with --method, or a recipe with --recipe; one of them")
+    check_target(out_file, overwrite)
+    if resolve_path(out_file) == resolve_path(source):
+        raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
+    data = None if dataset is None else dpaa.read_dataset(dataset)
+    model = dpaa.load(source) if source.is_dir() else None
+    if model is not None and data is not None:
+        model.check_trained_on(data, "leave --dataset out")
+    if data is None and (model is None or recipe is not None):
+        raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
+    notes: list[str] = []
+    if recipe is not None and data is not None:
+        blocks = iter([dpaa.rerank(source if model is None else model, recipe, data, k, notes.append)])
+    elif model is not None:
+        blocks = model.lists(None, k or 20, rerank=reranker).blocks
+    elif data is not None:
+        blocks, notes = rerank_file(source, data, reranker, k or 20)
+    first = next(blocks)
+    print_notes(notes)
+    n_rows = write_stream(chain([first], blocks), first.schema, out_file)
+    how = recipe if reranker is None else reranker.in_words()
+    out.print(f"{n_rows:,} recommendations written to {out_file}, re-ranked by {how}")

@@ -31,8 +31,7 @@ def report(
     check_file_target(out_file, (".html", ".htm"), "a page", overwrite=overwrite, make_folders=True)
     from dpaa.report import write_page
 
-    made = write_page(paths, out_file, k=k, figures=figures)
-    print_notes(made.notes)
+    print_notes(write_page(paths, out_file, k=k, figures=figures).notes)
     out.print(f"page written to {out_file} ({out_file.stat().st_size / 1e6:.1f} MB)")
     if figures is not None:
         err.print(f"figures written to {figures}")

@@ -48,9 +48,11 @@ def reproduce(
     \b
     Example:
       dpaa reproduce severity --budget quick --data kuairec=kuairec/ --jobs 2
-      dpaa reproduce overall --data coat=coat/ --method lightgcn --method dpaa --seeds 10
+      dpaa reproduce overall --data coat=coat/ --method lightgcn --method dpaa \\
+          --seeds 10
       dpaa reproduce field --data benchmarks=benchmarks/ --method gf-cf
-      dpaa reproduce all --budget standard --data coat=coat/ --data kuairec=kuairec/ --jobs 2
+      dpaa reproduce all --budget standard --data coat=coat/ --data \\
+          kuairec=kuairec/ --jobs 2
     """
     from dpaa.reproduction import BUDGETS, Plan, chapters, write_chapters
 

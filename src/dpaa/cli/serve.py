@@ -40,8 +40,7 @@ def serve(
 
     for module in ("fastapi", "httptools", "orjson", "prometheus_client", "uvicorn"):
         import_extra(module, "dpaa serve", "serve")
-    from dpaa.serving._server import listen
-    from dpaa.serving._server import serve as serve_run
+    from dpaa.serving import _server
 
     token = _read_token(None if token_file in (None, "none") else Path(token_file))
     check_token(host, token, token_file == "none")
@@ -57,7 +56,7 @@ def serve(
         threads=given.get("threads", 1),
         most_waiting=given.get("waiting", 256),
     )
-    serve_run(options, listen(host, port), err.print)
+    _server.serve(options, _server.listen(host, port), err.print)
 
 
 def _read_token(file: Path | None) -> str | None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Argument, Option
 
+import dpaa
 from dpaa._io import as_json as json_text
 from dpaa._io import write_file
 from dpaa.cli import options
-from dpaa.cli.console import err, out, print_json, print_table
-
-if TYPE_CHECKING:
-    from dpaa.simulation import ClickModel, Simulation
+from dpaa.cli.console import err, out, print_result, print_table
 
 SHOWN = {"satisfaction": ".3f", "satisfaction_worst": ".3f", "click_rate": ".3f", "never_shown": ".1%"}
 SHOWN |= {"log_gini": ".3f", "log_items_for_80": ".1%"}
@@ -49,19 +47,19 @@ def simulate(
 
     \b
     Example:
-      dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy random
+      dpaa simulate world --policy ease --policy ease+dial,kappa=-0.4 --policy \\
+          random
       dpaa simulate world --policy ease --clicks position=1,slots=10
-      dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias --seeds 3
-      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher --out loop.html
+      dpaa simulate data/kuairec --policy lightgcn,refit=never --policy debias \\
+          --seeds 3
+      dpaa simulate world --policy ease+xquad,by=publisher --group-by publisher \\
+          --out loop.html
     """
-    from dpaa.data.dataset import read_dataset
-    from dpaa.simulation import simulate as run
-
     pages, tables = options.check_outputs(files, (".csv", ".json"), "a simulation", overwrite)
-    taste = source if source.partition(":")[0] == "world" else read_dataset(source)
+    taste = source if source.partition(":")[0] == "world" else dpaa.read_dataset(source)
     model = _click_model(clicks)
     how = {"rounds": rounds, "k": k, "severity": severity, "seeds": seeds}
-    result = run(taste, policies, clicks=model, group_by=group_by, say=err.print, **how)  # type: ignore[arg-type]
+    result = dpaa.simulate(taste, policies, clicks=model, group_by=group_by, say=err.print, **how)  # type: ignore[arg-type]
     for file in tables:
         content = result.frame.write_csv() if file.suffix.lower() == ".csv" else json_text(result.as_json())
         write_file(file, content, "free some space or choose another file with --out")
@@ -69,22 +67,17 @@ def simulate(
         from dpaa.report import simulation_page
 
         simulation_page(result, file)
-    if as_json:
-        print_json(result.as_json())
-    else:
-        _print_simulation(result)
+    print_result(result, as_json, _print_simulation)
 
 
-def _click_model(text: str | None) -> ClickModel:
+def _click_model(text: str | None) -> dpaa.ClickModel:
     """Read `--clicks`."""
-    from dpaa.simulation import ClickModel
-
     kinds: dict[str, Any] = dict.fromkeys(("position", "noise", "organic"), float)
     kinds |= {"slots": int, "repeat": {"yes": True, "no": False}.__getitem__}
-    return ClickModel(**({} if text is None else options.parse_values(text, "clicks", **kinds)))
+    return dpaa.ClickModel(**({} if text is None else options.parse_values(text, "clicks", **kinds)))
 
 
-def _print_simulation(result: Simulation) -> None:
+def _print_simulation(result: dpaa.Simulation) -> None:
     """Print where every policy stands after the last round, a sentence for each, and the click model."""
     rounds, k = result.about["rounds"], result.about["k"]
     columns = {f"ndcg@{k}": ".4f", f"coverage@{k}": ".1%"} | SHOWN

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument
 
 from dpaa.cli import options
-from dpaa.cli.console import cells, err, out, print_json, print_notes, print_records, print_table
+from dpaa.cli.console import cells, err, out, print_notes, print_records, print_result, print_table
 
 if TYPE_CHECKING:
     from dpaa.trace import Trace
@@ -37,10 +37,7 @@ def trace(
 
         check_figures(figures)
     traced = trace_run(run)
-    if as_json:
-        print_json(traced.as_json())
-    else:
-        _print_trace(traced)
+    print_result(traced, as_json, _print_trace)
     print_notes(traced.notes)
     if figures is not None:
         for name, chart in trace_figures(traced).items():

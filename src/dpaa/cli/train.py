@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from typer import Option
 
+import dpaa
 from dpaa.cli import options
 from dpaa.cli.console import out, print_notes
 from dpaa.cli.interrupts import resumable
 from dpaa.errors import InputError
-
-if TYPE_CHECKING:
-    from dpaa.runs.model import Model
 
 
 def train(
@@ -40,18 +38,18 @@ def train(
 
     \b
     Example:
-      dpaa train data/coat --method lightgcn --set layers=2 --set learning_rate=1e-3 --out runs/lightgcn
+      dpaa train data/coat --method lightgcn --set layers=2 --set \\
+          learning_rate=1e-3 --out runs/lightgcn
       dpaa train data/gowalla --method LightGCN@gowalla --out runs/gowalla
       dpaa train data/tuesday --warm-start runs/monday --out runs/tuesday
       dpaa train data/coat --out runs/lightgcn --resume --set epochs=2000
       dpaa train data/shop --final runs/tonight --out runs/live
-      torchrun --nproc-per-node 4 -m dpaa train data/kuairec --set embedding_size=256 --out runs/wide
+      torchrun --nproc-per-node 4 -m dpaa train data/kuairec --set \\
+          embedding_size=256 --out runs/wide
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.ranking.reranker import parse_reranker
     from dpaa.reproduction import field
     from dpaa.runs.fit import final_training, fit_into, make_method, plan_training
-    from dpaa.runs.model import load
     from dpaa.runs.progress import Callbacks, watched_training
     from dpaa.training import distributed
     from dpaa.tuning.trial import trials_behind
@@ -59,20 +57,20 @@ def train(
     how: dict[str, Any] = {}
     if final is None:
         values = options.read_hyperparameters(assignments, config, seed)
-        before = None if warm_start is None else load(warm_start)
+        before = None if warm_start is None else dpaa.load(warm_start)
         named = values.pop("method", method)
         if named is not None and "@" in named and ":" not in named:
             named, authors = field.preset(named)
             values = authors | values
         method, values = plan_training(out_folder, named, values, before, resume, overwrite)
-        data = read_dataset(dataset)
+        data = dpaa.read_dataset(dataset)
         fitted = make_method(data, method, values)
         how |= {"resume": resume, "pretrained": pretrained, "warm_start": before}
         how |= {"rerank": parse_reranker(rerank) if rerank else None, "trials": trials_behind(config) if config else 0}
     elif resume or any(one is not None for one in (method, config, assignments, seed, pretrained, warm_start, rerank)):
         raise InputError("--final takes everything from the run that it names; leave the other options out")
     else:
-        fitted, data, how = final_training(final, read_dataset(dataset))
+        fitted, data, how = final_training(final, dpaa.read_dataset(dataset))
     with distributed.process_group(), resumable(out_folder, "the same command and --resume") as signals:
         first = not distributed.rank()  # of several processes, this one shows
         stop: Any = {"stop_requested": signals.requested}
@@ -86,7 +84,7 @@ def train(
         out.print(f"run written to {out_folder}; next: {following}")
 
 
-def _print_result(model: Model) -> None:
+def _print_result(model: dpaa.Model) -> None:
     """Print the best epoch, and a warning where training ended too early."""
     from dpaa.comparison import TrainingBudget, unfinished
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+import dpaa
 from dpaa._text import counted, file_name
 from dpaa.cli import options
-from dpaa.cli.console import cells, err, out, print_json, print_notes, print_table, short
+from dpaa.cli.console import cells, err, out, print_json, print_notes, print_result, print_table, short
 from dpaa.cli.interrupts import resumable
 from dpaa.errors import InputError
 
@@ -49,11 +50,13 @@ def tune(
     \b
     Example:
       dpaa tune data/coat --method dpaa --set layers=2 --trials 30 --jobs 2
-      dpaa tune data/coat --method lightgcn --space paper --space learning_rate=1e-3,1e-4
-      dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss ndcg@20=2%
-      dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage postgresql://me@db/sweeps
+      dpaa tune data/coat --method lightgcn --space paper --space \\
+          learning_rate=1e-3,1e-4
+      dpaa tune data/coat --method dpaa --metric recall@20/niche --max-loss \\
+          ndcg@20=2%
+      dpaa tune data/coat --method dpaa --trials 60 --jobs 8 --storage \\
+          postgresql://me@db/sweeps
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.methods import find_method
     from dpaa.tuning.tune import tune as search
 
@@ -62,16 +65,13 @@ def tune(
     named = [one for one in spaces or [] if "=" not in one] or ["wide"]
     values = dict(_read_values(one) for one in spaces or [] if "=" in one)
     counts = {} if trials is None else options.parse_values(trials, "trials", value=int, prune_after=int)
-    data = read_dataset(dataset)
+    data = dpaa.read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
     how: dict[str, Any] = {"space": " ".join(named), "trials": counts.pop("value", None), **counts}
     how |= {"seeds": seeds, "jobs": jobs, "metric": metric, "most_loss": max_loss, "storage": storage}
     with resumable(folder):
         result = search(folder, data, method, settings=fixed, values=values, say=err.print, **how)
-    if as_json:
-        print_json(result.as_json())
-    else:
-        _print_study(result)
+    print_result(result, as_json, _print_study)
 
 
 def _read_values(text: str) -> tuple[str, list[str]]:
@@ -121,13 +121,13 @@ def benchmark(
 
     \b
     Example:
-      dpaa benchmark data/coat --methods lightgcn,dpaa,ips,most-popular --trials 10 --jobs 2
+      dpaa benchmark data/coat --methods lightgcn,dpaa,ips,most-popular \\
+          --trials 10 --jobs 2
     """
-    from dpaa.data.dataset import read_dataset
     from dpaa.tuning.benchmark import benchmark as compare_methods
 
     fixed = options.read_hyperparameters(assignments)
-    data = read_dataset(dataset)
+    data = dpaa.read_dataset(dataset)
     folder = out_folder or Path("benchmarks") / file_name(data.name)
     names = options.split_names(methods)
     how: dict[str, Any] = {"trials": trials, "seeds": seeds, "jobs": jobs, "k": k, "metrics": metric or ()}

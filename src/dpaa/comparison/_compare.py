@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpaa._io import resolve_path
 from dpaa.comparison import statistics
+from dpaa.comparison._budget import TrainingBudget, budget_warnings
 from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.data.dataset import Dataset, read_dataset
+from dpaa.data.ids import Floats, Ints
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import most_moved
@@ -26,9 +27,6 @@ from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.metrics import METRICS
 from dpaa.runs.measure import measured
 from dpaa.runs.model import Model, load
-
-Ints = NDArray[Any]
-Floats = NDArray[np.float64]
 
 COMPARED = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
 """Metrics that are compared by default, at the k in question."""
@@ -40,83 +38,6 @@ NEARLY_SAME = 0.95
 """Share of the items that lists of two seeds have in common from which on training hardly matters (19 of 20)."""
 NOT_COMPARED = ("seed", "threads")
 """What the configs of runs of one entry may differ in: the seed, and what changes no bit."""
-
-
-@dataclass(frozen=True)
-class TrainingBudget:
-    """What a run was given to learn with: sides of a comparison should have had the same."""
-
-    epochs: int | None
-    """At most; None for methods without epochs."""
-    patience: int | None
-    learning_rate: float | None
-    trials: int
-    """Of tuning."""
-    best_epoch: int | None
-    """None where there was no validation to choose it."""
-
-    @classmethod
-    def of_model(cls, model: Model) -> TrainingBudget:
-        """Read the budget of a fitted or loaded model.
-
-        Parameters
-        ----------
-        model : with or without a run folder
-
-        Returns
-        -------
-        its epochs, patience, learning rate, trials and best epoch
-        """
-        parts = (model.manifest.get(name) for name in ("training", "tuning"))
-        training, tuning = (part if isinstance(part, dict) else {} for part in parts)
-        best = training.get("best_epoch") if training.get("best_valid_recall@20") is not None else None
-        epochs, patience, rate = map(model.method.get_params().get, ("epochs", "patience", "learning_rate"))
-        return cls(epochs, patience, rate, tuning.get("trials", 0), best)
-
-
-def unfinished(name: str, runs: Sequence[TrainingBudget]) -> str | None:
-    """One sentence where the best epoch of a run was the last one allowed.
-
-    Parameters
-    ----------
-    name : of the method or entry
-    runs : its budgets
-
-    Returns
-    -------
-    the sentence, or None
-    """
-    last = [run.epochs for run in runs if run.epochs and run.best_epoch == run.epochs]
-    remedy = f"it may not have finished learning; allow more with --set epochs={2 * max(last)}" if last else ""
-    return f"{name}: the best epoch was the last one allowed; {remedy}" if last else None
-
-
-def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> list[str]:
-    """What to know of the trainings of a comparison: unequal budgets, and who may not have finished learning.
-
-    Learning rates that were tuned in as many trials may differ: each side then has its own best.
-
-    Parameters
-    ----------
-    sides : names and the budgets of their runs
-
-    Returns
-    -------
-    sentences
-    """
-    first = {name: runs[0] for name, runs in sides if runs and runs[0].epochs is not None}
-    given = [
-        (one.epochs, one.patience, one.trials, None if one.trials else one.learning_rate) for one in first.values()
-    ]
-    warnings = [line for name, runs in sides if (line := unfinished(name, runs))]
-    if all(one == given[0] for one in given):
-        return warnings
-    described = "; ".join(
-        f"{name} up to {one.epochs} epochs with patience {one.patience} at learning rate {one.learning_rate}, tuned in "
-        f"{one.trials} trials"
-        for name, one in first.items()
-    )
-    return [f"unequal training budgets: {described}; train and tune them alike before comparing", *warnings]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-Floats = NDArray[np.float64]
+from dpaa.data.ids import Floats, Mask
 
-
+Ends = tuple[Floats, Floats, Floats]
+"""Lower ends, upper ends and p-values."""
 RESAMPLES = 2_000
 """Coin series, where there is one run on each side."""
 CONFIDENCE = 0.95
@@ -108,7 +108,7 @@ def _user_differences(one: Floats, other: Floats, scale: float = 1.0) -> Floats:
     return np.where(np.abs(difference) <= ROUNDING * (np.abs(first) + np.abs(second)), 0.0, difference)
 
 
-def runs_differ(side: Floats) -> NDArray[np.bool_]:
+def runs_differ(side: Floats) -> Mask:
     """Whether any user's value differs between the runs of a side, (..., users, runs).  Returns (...)."""
     return np.asarray((side[..., 1:] != side[..., :1]).any(axis=(-2, -1)))
 
@@ -148,7 +148,7 @@ def crossed_t(
 
 def student(
     estimate: Floats, of_users: Floats, of_runs: Floats, degrees: Floats, users: int, confidence: float = CONFIDENCE
-) -> tuple[Floats, Floats, Floats]:
+) -> Ends:
     """Ends of the interval and two-sided p of estimates with variances of two sources, that of runs with `degrees`.
 
     Both are the wider and the larger of two: of the whole with Satterthwaite's degrees, and of the runs alone.
@@ -166,9 +166,7 @@ def student(
     return estimate - reach, estimate + reach, p
 
 
-def sign_flips(
-    differences: Floats, resamples: int, seed: int, confidence: float = CONFIDENCE
-) -> tuple[Floats, Floats, Floats]:
+def sign_flips(differences: Floats, resamples: int, seed: int, confidence: float = CONFIDENCE) -> Ends:
     """The interval and the two-sided p of each column of differences, (users, columns), NaN where a user has none.
 
     Columns with so few users that there are at most `resamples` series are counted through: p = as far / series.  For
@@ -242,7 +240,7 @@ class _Tossed:
         )
 
 
-def _inverted(smaller: Floats, larger: Floats, possible: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+def _inverted(smaller: Floats, larger: Floats, possible: Floats, confidence: float) -> Ends:
     """Ends of the interval and p by column, from means of (series, columns); `possible` are p of 0, 1, 2 … as far.
 
     All series have the mean found between their two, so that below it those as far from δ are those with a smaller

@@ -3,8 +3,7 @@
 Public names are imported when they are first used, so that `import dpaa` stays quick.
 """
 
-from importlib import import_module
-from typing import Any
+from dpaa.plugins import on_first_use
 
 _MODULES = {
     "dataset": ("Dataset", "from_files", "read_dataset", "write_log"),
@@ -19,11 +18,7 @@ _MODULES = {
     "sources.severity": ("read_pairs", "with_randomised", "with_severity"),
     "sources.world": ("simulate", "simulate_world"),
 }
-__all__ = sorted(name for names in _MODULES.values() for name in names)
+_HOME = {name: f"dpaa.data.{module}" for module, names in _MODULES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"dpaa.data.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__ = sorted(_HOME)
+__getattr__ = on_first_use(__name__, _HOME)

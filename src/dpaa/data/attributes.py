@@ -238,8 +238,7 @@ def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
         raise InputError(f"{table.name} has no column of text, numbers or dates besides the ids; give at least a title")
     if not table.typed:
         kept = kept.with_columns(integers_if_unchanged(one.replace("", None)) for one in kept.select(cs.string()))
-    by_lower = {name.strip().lower(): name for name in reversed(kept.columns)}
-    called = next((by_lower[name] for name in KNOWN_TITLES if name in by_lower), None)
+    called = Table(table.name, frame=kept).named(KNOWN_TITLES)
     if called is None:
         return kept
     title = pl.col(called).list.join(" ") if kept[called].dtype == pl.List else pl.col(called).cast(pl.String)

@@ -283,18 +283,26 @@ class Dataset:
             frame = frame.hstack(self.columns[name])
         return frame if pairs.count is None else frame.with_columns(pl.Series(Column.COUNT, pairs.count))
 
+    @property
+    def timed(self) -> pl.DataFrame | None:
+        """`item`, `time` and `count` of the training pairs; None without times that have an order."""
+        frame = self.frame("train")
+        time = frame[Column.TIMESTAMP] if Column.TIMESTAMP in frame.columns else pl.Series([None])
+        time = time.cast(pl.Float64) if time.dtype.is_decimal() else time  # a type that numpy has
+        if not (time.dtype.is_numeric() or time.dtype.is_temporal()):
+            return None
+        count = frame[Column.COUNT] if Column.COUNT in frame.columns else np.ones(len(frame), dtype=np.int64)
+        return pl.DataFrame({"item": encode(frame[Column.ITEM], self.item_ids), "time": time, "count": count})
+
     @cached_property
     def recent_popularity(self) -> npt.NDArray[np.float32] | None:
         """Training interactions of each item, recent ones weighted more; None where no pair has a time. (n_items,)."""
-        frame = self.frame("train")
-        times = frame[Column.TIMESTAMP] if Column.TIMESTAMP in frame.columns else pl.Series([None])
-        if times.is_null().all() or not (times.dtype.is_temporal() or times.dtype.is_numeric()):
+        timed = self.timed
+        if timed is None or timed["time"].is_null().all():
             return None
-        item = encode(frame[Column.ITEM], self.item_ids)
-        time = times.to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
-        count = frame[Column.COUNT].to_numpy() if Column.COUNT in frame.columns else np.ones(len(item))
-        known = item >= 0  # the folder may hold newer pairs by now
-        return recent_popularity(item[known], time[known], self.n_items, count[known])
+        known = timed.filter(pl.col("item") >= 0)  # the folder may hold newer pairs by now
+        time = known["time"].to_physical().cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        return recent_popularity(known["item"].to_numpy(), time, self.n_items, known["count"].to_numpy())
 
     @cached_property
     def fingerprint(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,11 @@ from dpaa.errors import InputError
 
 ABOUT_FILE: Final = "dataset.json"
 """What a prepared dataset says of itself."""
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[Any]
+"""Indices, counts or keys, of any width."""
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 SplitName = Literal["train", "valid", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "valid", "test")
 

@@ -239,7 +239,7 @@ def find_columns(table: Table, names: ColumnNames | None) -> dict[str, str]:
     roles = {
         role: find_column(table, role, name)
         for role, name in zip(KNOWN_NAMES, astuple(names or ColumnNames()), strict=True)
-        if role in IDS or name is not None or _usual(table, role) is not None
+        if role in IDS or name is not None or table.named(KNOWN_NAMES[role]) is not None
     }
     if roles[Column.USER] == roles[Column.ITEM]:
         column = roles[Column.USER]
@@ -256,7 +256,7 @@ def find_column(table: Table, role: str, name: str | None) -> str:
     role : `user_id`, `item_id`, `rating` or `timestamp`
     name : of the column; None = one of the usual names
     """
-    column = _usual(table, role) if name is None else name if name in table.columns else None
+    column = table.named(KNOWN_NAMES[role]) if name is None else name if name in table.columns else None
     if column is None:
         wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
         option = role.removesuffix("_id")
@@ -274,11 +274,6 @@ def rule_column(table: Table, roles: dict[str, str], rule: PositiveRule) -> str:
         missing = f"no column {rule.column!r} for the rule {str(rule)!r}"
         raise InputError(f"{table.name} has {missing} (it has {_listed(table)}); name one of them in --positive")
     return column
-
-
-def _usual(table: Table, role: str) -> str | None:
-    by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
-    return next((by_lower[name] for name in KNOWN_NAMES[role] if name in by_lower), None)
 
 
 def _listed(table: Table) -> str:

@@ -77,20 +77,6 @@ class Pairs:
             distinct[key] = int(seen.sum())
         return {"pairs": len(self), **distinct}
 
-    def indptr(self, n_users: int) -> npt.NDArray[np.int64]:
-        """Compute where each user's items begin in `item`.
-
-        Parameters
-        ----------
-        n_users : how many, those without pairs included
-
-        Returns
-        -------
-        (n_users + 1,)
-        """
-        per_user = np.bincount(self.user, minlength=n_users)
-        return np.concatenate(([0], np.cumsum(per_user))).astype(np.int64)
-
     def keys(self, n_items: int) -> npt.NDArray[np.int64]:
         """Encode each pair as one integer, `user · n_items + item`, for set operations.
 

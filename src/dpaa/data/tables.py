@@ -131,6 +131,20 @@ class Table:
         every = [dict.fromkeys((*part.columns, *part.partitions)) for part in self.parts]
         return tuple(one for one in every[0] if all(one in other for other in every))
 
+    def named(self, names: Sequence[str]) -> str | None:
+        """Find the column with the first of these names that there is, in any case.
+
+        Parameters
+        ----------
+        names : in lower case
+
+        Returns
+        -------
+        the column; None where there is none
+        """
+        by_lower = {column.strip().lower(): column for column in reversed(self.columns)}
+        return next((by_lower[name] for name in names if name in by_lower), None)
+
     @property
     def typed(self) -> bool:
         """Whether columns have types; in a text file every column is text."""

@@ -164,8 +164,7 @@ class Goal:
 
     def score(self, value: float) -> float:
         """Higher is better, whatever direction the metric has; −inf where there is no value."""
-        turned = {"high": value, "low": -value, "zero": -abs(value)}[self.metric.better]
-        return turned if np.isfinite(turned) else -np.inf
+        return self.metric.merit(value) if np.isfinite(value) else -np.inf
 
 
 def parse_goals(texts: Sequence[str]) -> tuple[Goal, ...]:
@@ -284,8 +283,7 @@ class Measurer:
         metrics = {goal.key(lists.shape[1]): _mean(goal.of(at)) for goal in (*MEASURED, *self.goals)}
         metrics |= exposures(at, lists.shape[1])
         accuracy = np.array([estimate.of(at) for estimate in self.estimates], dtype=np.float32)
-        values = tuple(self._of_part(each, at, rows) for rows in self.parts)
-        return Point(candidate, accuracy, values, metrics)
+        return Point(candidate, accuracy, tuple(self._of_part(each, at, rows) for rows in self.parts), metrics)
 
     def _of_part(self, each: Sequence[float | Floats], at: Context, rows: Rows) -> tuple[float, ...]:
         """Each goal's value over some users."""

@@ -12,12 +12,5 @@ from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.evaluation.metrics import Measured, measure_all
 from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 
-__all__ = [
-    "Evaluation",
-    "Evaluator",
-    "GroundTruth",
-    "Measured",
-    "Recommendations",
-    "measure_all",
-    "read_recommendations",
-]
+__all__ = ["Evaluation", "Evaluator", "GroundTruth", "Measured", "Recommendations", "measure_all"]
+__all__ += ["read_recommendations"]

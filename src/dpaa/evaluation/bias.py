@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaa.data.ids import Array, Floats, Mask
 from dpaa.data.pairs import POPULAR_SHARE, popular_items
 
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 HEAD_FRACTION = 5
 """The head is one item in five, rounded up."""
 N_BANDS = 3
@@ -49,7 +47,7 @@ def gini(counts: Array) -> float:
     return float(max(0.0, (2.0 * np.arange(1, n + 1) - n - 1) @ rising / (n * total)))
 
 
-def head(counts: Array) -> NDArray[np.bool_]:
+def head(counts: Array) -> Mask:
     """The fifth (rounded up) of the items that occur, `counts` > 0, with the highest counts; ties by lower index.
 
     Returns (n_items,) bool.
@@ -60,7 +58,7 @@ def head(counts: Array) -> NDArray[np.bool_]:
     return in_head
 
 
-def share_of(group: NDArray[np.bool_], counts: Array) -> float:
+def share_of(group: Mask, counts: Array) -> float:
     """The group's share of all counts, in [0, 1]; NaN where nothing was counted."""
     total = counts.sum()
     return float(counts[group].sum() / total) if total > 0 else float("nan")
@@ -79,7 +77,7 @@ EDGE = 0.2
 largest blockbuster tastes."""
 
 
-def tastes(popular_share: NDArray[np.float64]) -> NDArray[np.int64]:
+def tastes(popular_share: Floats) -> NDArray[np.int64]:
     """Taste of each user, an index into `TASTES`, from the share of popular items in the history; −1 for NaN (none).
 
     With lo and hi the 20% and 80% quantiles of the shares: niche ≤ lo, blockbuster ≥ hi, diverse between; all are
@@ -102,7 +100,7 @@ def tastes(popular_share: NDArray[np.float64]) -> NDArray[np.int64]:
     return result
 
 
-def mean_per_row(rows: NDArray[Any], values: NDArray[Any], n_rows: int) -> NDArray[np.float64]:
+def mean_per_row(rows: NDArray[Any], values: NDArray[Any], n_rows: int) -> Floats:
     """Mean of the values of each row, NaN for a row without any.  Returns (n_rows,)."""
     number = np.bincount(rows, minlength=n_rows)
     sums = np.bincount(rows, values, minlength=n_rows)

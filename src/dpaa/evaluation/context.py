@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpaa.data.ids import Array, Floats, Mask
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import mean_per_row, tastes
 
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Pairs = tuple[Array, Array]
 """Two arrays of one length: rows or users, and items."""
 NO_PAIRS: Pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)

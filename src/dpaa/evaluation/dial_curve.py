@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import astuple, dataclass
 from math import isnan, nan
 from typing import Any, cast
 
@@ -140,17 +140,9 @@ class DialCurve:
 
     def as_json(self) -> dict[str, Any]:
         """For the manifest and the page; `from_json` reads it back."""
-        return {
-            "kappa": self.kappa,
-            "chosen_for": self.chosen_for,
-            SUGGESTED: self.suggested,
-            "objective": self.objective,
-            "k": self.k,
-            "users": self.users,
-            "curve": [point.named(self.k) for point in self.points],
-            "exposure": self.exposure.as_json(),
-            "in_words": self.in_words(),
-        }
+        own = {name: getattr(self, name) for name in ("kappa", "chosen_for", SUGGESTED, "objective", "k", "users")}
+        curve = [point.named(self.k) for point in self.points]
+        return own | {"curve": curve, "exposure": self.exposure.as_json(), "in_words": self.in_words()}
 
     @classmethod
     def from_json(cls, content: object) -> DialCurve:
@@ -159,17 +151,11 @@ class DialCurve:
         try:
             check_objective(stored["objective"])
             points = tuple(DialPoint.of(one, stored["k"]) for one in stored["curve"])
-            own = {"points": points, "kappa": active_kappa(stored)}
-            curve = TypeAdapter(cls).validate_python(stored | own)
+            curve = TypeAdapter(cls).validate_python(stored | {"points": points, "kappa": active_kappa(stored)})
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):
             raise InputError(f"the stored curve of the popularity dial is damaged; {AGAIN}") from None
         return curve
-
-    @property
-    def per_kappa(self) -> list[dict[str, Any]]:
-        """The points as plain numbers."""
-        return [asdict(point) for point in self.points]
 
 
 def active_kappa(dial: object) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
@@ -11,11 +11,10 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column
+from dpaa.data.ids import Column, Ints, Mask
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
@@ -24,12 +23,11 @@ from dpaa.evaluation.metrics import METRICS, measure_all, recall
 from dpaa.evaluation.offpolicy import FLOOR, POWER, OffPolicy, off_policy
 from dpaa.evaluation.recommendations import Recommendations, read_recommendations
 from dpaa.graph.kernels import top_k
-from dpaa.methods.base import Method, ScorerFamily
+from dpaa.methods.base import Method, ScorerFamilies
 from dpaa.ranking.quotas import Pick
 from dpaa.ranking.rank import ColdUsers, RankedBlock, Ranker, rank
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
 
-Ints = NDArray[Any]
 Overlap = Literal["drop", "mask", "keep"]
 OVERLAPS: tuple[Overlap, ...] = ("drop", "mask", "keep")
 LONGEST_LIST = 1_000
@@ -53,9 +51,9 @@ class Protocol:
     """Users with at least one relevant item."""
     relevant: int
     """Relevant pairs counted."""
-    cold_users: int
+    cold_users: int = 0
     """Of them, users without training pairs, who get the most popular items."""
-    overlapping: int
+    overlapping: int = 0
     """Pairs of the split that are also known (training, or masked validation) pairs."""
     lists: Literal["ranked", "given"] = "ranked"
     """Whether we ranked the candidates, or the lists came from a file as they are."""
@@ -278,7 +276,7 @@ class Evaluator:
         blocks = rank(method, self.users, self.protocol.k[-1], masked=self.masked, candidates=candidates, **how)
         return np.asarray(self._collected(([block] for block in blocks), 1)[0])
 
-    def lists_of(self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU) -> Ints:
+    def lists_of(self, family: ScorerFamilies, n: int, device: torch.device = CPU) -> Ints:
         """Recommend with several strengths of a correction, in one pass over the users.
 
         Parameters
@@ -435,9 +433,7 @@ class Evaluator:
         self.lookups += 1
         return self.recall(method)[f"recall@{self.protocol.k[-1]}"]
 
-    def recalls_of(
-        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = CPU
-    ) -> list[float]:
+    def recalls_of(self, family: ScorerFamilies, n: int, device: torch.device = CPU) -> list[float]:
         """Compute recall at several strengths of a correction, in one pass over the users.
 
         Parameters
@@ -452,7 +448,7 @@ class Evaluator:
         return [float(recall(self.truth.context(lists)).mean()) for lists in self.lists_of(family, n, device)]
 
 
-def _groups(dataset: Dataset, column: str) -> dict[str, NDArray[np.bool_]]:
+def _groups(dataset: Dataset, column: str) -> dict[str, Mask]:
     """The items by the values of a column, `genre=Drama` → (n_items,)."""
     if dataset.attributes is None:
         raise InputError(

@@ -13,9 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dpaa.data.ids import Array, Floats
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import TASTES
-from dpaa.evaluation.context import Array, Context, Floats, GroundTruth
+from dpaa.evaluation.context import Context, GroundTruth
 
 Formula = Callable[[Context], Any]
 
@@ -41,6 +42,10 @@ class Metric:
     """Whether a mean over users is also taken by the users' taste."""
     on_page: bool = True
     """Whether `dpaa report` shows it."""
+
+    def merit(self, value: float) -> float:
+        """The value turned such that more is better."""
+        return {"high": value, "low": -value, "zero": -abs(value)}[self.better]
 
     def in_words(self) -> str:
         """What the number says, and which direction is better."""

@@ -12,17 +12,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import Array, Floats, Mask
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import among
 from dpaa.evaluation.context import GroundTruth
-
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
 
 POWER = 0.5
 """Saito et al., WSDM 2020."""
@@ -54,7 +51,7 @@ class OffPolicy:
     """Why the estimates cannot be trusted; empty where nothing speaks against them but the guess itself."""
 
 
-def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> tuple[Floats, NDArray[np.bool_]]:
+def propensities(counts: Array, power: float = POWER, floor: float = FLOOR) -> tuple[Floats, Mask]:
     """`max(floor, (count / largest count)^power)`, an item that never occurs as if once.
 
     Parameters

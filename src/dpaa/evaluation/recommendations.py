@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data._values import Wanted, read_frame
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import Column, Floats, Ints, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.inputs import open_log, open_table
 from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete
@@ -30,8 +29,6 @@ from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.bias import among
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Dial, Reranker
-
-Ints = NDArray[Any]
 
 IDS = (Column.USER, Column.ITEM)
 LISTS = ("items", "item_ids", "recommendations", "recs")
@@ -54,7 +51,7 @@ class Recommendations:
     """(n, k) item indices, best first; −1 where a list ends early or the dataset does not know the item."""
     notes: list[str]
     """What was left out, and what to know before believing the numbers."""
-    scores: NDArray[np.float64] | None = None
+    scores: Floats | None = None
     """(n, k) scores of those items, falling along a list, −inf where it has ended; None unless read with them."""
 
     def for_users(self, users: Ints, k: int) -> Ints:
@@ -147,16 +144,10 @@ def _open(path: str | Path) -> Table:
     return open_log(path)
 
 
-def _named(table: Table, names: tuple[str, ...]) -> str | None:
-    """The column that has the first of these names, in any case."""
-    by_lower = {column.strip().lower(): column for column in reversed(table.columns)}
-    return next((by_lower[name] for name in names if name in by_lower), None)
-
-
 def _one_item_per_row(table: Table) -> Table:
     """The same with a row for each item, where a table has one for each user: a list, or ids with commas between."""
-    user, lists = _named(table, KNOWN_NAMES[Column.USER]), _named(table, LISTS)
-    if user is None or lists is None or _named(table, KNOWN_NAMES[Column.ITEM]) is not None:
+    user, lists = table.named(KNOWN_NAMES[Column.USER]), table.named(LISTS)
+    if user is None or lists is None or table.named(KNOWN_NAMES[Column.ITEM]) is not None:
         return table
     items = table.read([lists]).to_series()
     items = items.str.split(",") if items.dtype == pl.String else items
@@ -175,12 +166,12 @@ def _columns(table: Table, with_scores: bool) -> dict[str, str]:
     """Which column is user and item, and which one the order comes from: rank before score; or both of them."""
     columns = {}
     for role in IDS:
-        if (column := _named(table, KNOWN_NAMES[role])) is None:
+        if (column := table.named(KNOWN_NAMES[role])) is None:
             raise InputError(
                 f"{table.name} has no column {role!r} (it has {', '.join(map(repr, table.columns[:12]))}); rename it"
             )
         columns[role] = column
-    ordering = {role: column for role in ("rank", "score") if (column := _named(table, (role,))) is not None}
+    ordering = {role: column for role in ("rank", "score") if (column := table.named((role,))) is not None}
     return columns | dict(list(ordering.items())[: 2 if with_scores else 1])
 
 

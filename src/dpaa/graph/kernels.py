@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,12 +39,16 @@ def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
 
 def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
     """The same by a compressed-row product.  Returns (n, d)."""
-    n = len(indptr) - 1
+    return torch.mm(sparse_rows(indptr, neighbours, weights, len(embeddings)), embeddings)
+
+
+def sparse_rows(indptr: Tensor, neighbours: Tensor, weights: Tensor, n_columns: int) -> Tensor:
+    """A matrix of compressed rows, for torch's own products.  (n, n_columns)."""
     # The invariants hold by construction; to check them would read the whole matrix in every product.
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
-        matrix = torch.sparse_csr_tensor(indptr, neighbours, weights, (n, len(embeddings)), check_invariants=False)
-    return torch.mm(matrix, embeddings)
+        size = len(indptr) - 1, n_columns
+        return torch.sparse_csr_tensor(indptr, neighbours, weights, size, check_invariants=False)
 
 
 KERNELS: dict[str, Kernel] = {"bag": bag, "wide-bag": bag, "csr": csr}
@@ -90,6 +95,11 @@ def add_rows_(table: Tensor, index: Tensor, rows: Tensor) -> Tensor:
     return table.scatter_add_(0, index[:, None].expand(-1, table.shape[1]), rows)
 
 
+USUAL_ADAM: dict[str, Any] = {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
+USUAL_ADAM |= {"fused": True, "amsgrad": False, "maximize": False}
+"""Torch's defaults, in the fused kernel."""
+
+
 class Adam:
     """Adam with β 0.9, 0.999 and ε 1e-8; each tensor has moments and a step count of its own.
 
@@ -115,22 +125,9 @@ class Adam:
         gradient : of its shape
         learning_rate : of this step
         """
-        adam(
-            [self.tensors[index]],
-            [gradient],
-            [self._mean[index]],
-            [self._square[index]],
-            [],
-            [self._steps[index]],
-            fused=True,
-            amsgrad=False,
-            beta1=0.9,
-            beta2=0.999,
-            lr=learning_rate,
-            weight_decay=self._weight_decay,
-            eps=1e-8,
-            maximize=False,
-        )
+        own = [[part[index]] for part in (self._mean, self._square, self._steps)]
+        rates: dict[str, Any] = {"lr": learning_rate, "weight_decay": self._weight_decay}
+        adam([self.tensors[index]], [gradient], own[0], own[1], [], own[2], **rates, **USUAL_ADAM)
 
     def state(self) -> dict[str, Tensor]:
         """Return the moments and step counts, not copied.

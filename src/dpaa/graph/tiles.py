@@ -116,7 +116,7 @@ class TiledTable:
         ends = itertools.accumulate(tile.shape[1] for tile in self.tiles)
         return [slice(end - tile.shape[1], end) for end, tile in zip(ends, self.tiles, strict=True)]
 
-    def rows(self, nodes: Tensor | slice = slice(None)) -> Tensor:
+    def rows(self, nodes: slice = slice(None)) -> Tensor:
         """Copy whole rows.
 
         Parameters
@@ -127,9 +127,7 @@ class TiledTable:
         -------
         (len(nodes), d)
         """
-        if isinstance(nodes, slice):
-            return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
-        return torch.cat([tile.index_select(0, nodes) for tile in self.tiles], dim=1)
+        return torch.cat([tile[nodes] for tile in self.tiles], dim=1)
 
     def copy_(self, dense: Tensor) -> None:
         """Overwrite the table.

@@ -141,7 +141,7 @@ class Compute:
         """Resolve a method's hyperparameters on a graph."""
         size, n_interactions = method.embedding_size, int(graph.edge_count.sum(dtype=torch.float64))
         kernel = default_kernel(graph, size) if method.kernel == "auto" else method.kernel
-        width = tile_width(kernel, size, graph.device)
+        width = max(size, 1) if graph.device.type == "cuda" else TILE_COLUMNS[kernel]
         threads = max(1, cores() // processes_here()) if method.threads == "auto" else method.threads
         # More threads than tiles and blocks of rows would wait for work that does not exist.
         most = -(-size // width) * most_blocks(2 * graph.n_edges)  # tiles, and blocks of rows of each
@@ -165,11 +165,6 @@ def default_kernel(graph: BipartiteGraph, columns: int) -> str:
     if graph.edge_user.device.type == "cuda":
         return "csr"
     return "wide-bag" if min(graph.n_users, graph.n_items) <= SMALL_SIDE and columns >= 128 else "bag"
-
-
-def tile_width(kernel: str, columns: int, device: torch.device) -> int:
-    """Columns per tile of a table of so many."""
-    return max(columns, 1) if device.type == "cuda" else TILE_COLUMNS[kernel]
 
 
 def initial_table(

@@ -75,12 +75,6 @@ def capped_inverse(counts: Tensor, quantile: float) -> Tensor:
     return capped / capped.max()
 
 
-def degree_levels(graph: BipartiteGraph) -> tuple[Tensor, Tensor]:
-    """Which of the counts that occur each user and each item has, numbered from 0.  (n_users,) and (n_items,)."""
-    users, items = (torch.unique(degree, return_inverse=True)[1] for degree in (graph.user_degree, graph.item_degree))
-    return users, items
-
-
 def squared_correlation(one: Tensor, two: Tensor) -> Tensor:
     """Pearson's correlation over the batch, squared; 0 where either side is constant.  A scalar.
 

@@ -20,7 +20,7 @@ from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import Columns, TiledTable, Workers
 from dpaa.methods._options import TrainingOptions, initial_table
-from dpaa.methods.base import Histories, Vectors, fitted
+from dpaa.methods.base import Histories, Shapes, Vectors, fitted
 from dpaa.methods.samplers import TripleSampler
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class BaseTables:
     def readout(self) -> tuple[Tensor, Tensor]:
         """Read-out rows of users and of items, of the columns held here."""
         if self.method._whole_table:
-            return self.split(cast("WholeTable", self.method).table_readout(self.ego.rows(), None, None))
+            return self.split(cast("WholeTable", self.method).table_readout(self.ego.rows(), None))
         return self.propagation.dense_readout(self.ego)
 
     def split(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -224,19 +224,13 @@ class BaseTables:
 class TrainedMethod(TrainingOptions):
     """What a `GraphMethod` scores with once it is trained: read-out vectors, also of users unseen in training."""
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "user_ego": ("users", "embedding_size"),
-        "item_ego": ("items", "embedding_size"),
-        "user_embedding": ("users", "embedding_size"),
-        "item_embedding": ("items", "embedding_size"),
-        "item_message": ("items", "embedding_size"),
-    }
+    saved: ClassVar[Shapes] = {"user_ego": ("users", "embedding_size"), "item_ego": ("items", "embedding_size")}
     tables: BaseTables = fitted()
-    user_embedding: Tensor = fitted()
-    """(n_users, d) read-out vectors; empty between validations."""
-    item_embedding: Tensor = fitted()
-    item_message: Tensor = fitted()
-    """(n_items, d) what an item contributes to a user unseen in training."""
+    user_embedding: Tensor = fitted("users", "embedding_size")
+    """Read-out vectors; empty between validations."""
+    item_embedding: Tensor = fitted("items", "embedding_size")
+    item_message: Tensor = fitted("items", "embedding_size")
+    """What an item contributes to a user unseen in training."""
 
     def _attach(self, graph: BipartiteGraph) -> None:
         super()._attach(graph)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -12,7 +11,7 @@ from torch import Tensor
 
 from dpaa.errors import import_extra
 from dpaa.methods._shared import items_of
-from dpaa.methods.base import ClosedForm, Histories, Vectors, method
+from dpaa.methods.base import ClosedForm, Histories, Vectors, fitted, method
 
 
 @method(
@@ -34,10 +33,8 @@ class ALS(ClosedForm):
     ridge: float = Field(default=10.0, gt=0, description="λ: weight of the squared factors")
     iterations: int = Field(default=15, ge=1, description="number of sweeps; each solves for users and items in turn")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "user_factors": ("users", "embedding_size"),
-        "item_factors": ("items", "embedding_size"),
-    }
+    user_factors: Tensor = fitted("users", "embedding_size")
+    item_factors: Tensor = fitted("items", "embedding_size")
 
     def learn(self) -> None:
         """By `implicit`; a repeated pair counts once."""

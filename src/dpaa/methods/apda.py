@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar, Literal
@@ -14,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.kernels import bag
+from dpaa.graph.kernels import bag, sparse_rows
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods.graph_method import Batch, WholeTable, method
 
@@ -25,12 +24,9 @@ PERTURBATION = 1
 def slot_dots(graph: BipartiteGraph, receiver: Tensor, sender: Tensor) -> Tensor:
     """`receiver_a·sender_b` of every slot, never an (edges × columns) temporary.  (2 · n_edges,)."""
     n, edges = graph.n_users, receiver.new_zeros(graph.n_edges)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
-        pattern = (graph.indptr[: n + 1], graph.edge_item, edges, (n, graph.n_items))
-        matrix = torch.sparse_csr_tensor(*pattern, check_invariants=False)
-        to_user = torch.sparse.sampled_addmm(matrix, receiver[:n], sender[n:].T, beta=0.0).values()
-        to_item = torch.sparse.sampled_addmm(matrix, sender[:n], receiver[n:].T, beta=0.0).values()
+    matrix = sparse_rows(graph.indptr[: n + 1], graph.edge_item, edges, graph.n_items)
+    to_user = torch.sparse.sampled_addmm(matrix, receiver[:n], sender[n:].T, beta=0.0).values()
+    to_item = torch.sparse.sampled_addmm(matrix, sender[:n], receiver[n:].T, beta=0.0).values()
     return torch.cat([to_user, to_item.index_select(0, graph.by_item)])
 
 
@@ -140,13 +136,12 @@ class APDA(WholeTable):
         distance = (2.0 - 2.0 * share * cosine) / self.scale
         return distance if self.weighting == "linear" else 0.5 * distance.exp() * softplus(distance)
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """`(E + y^1 + … + y^L − L ρ n0) / (L + 1)`."""
         total = table - self.layers * self.residual * normalize(table)
         for _, _, y in self.propagate(table, batch):
             total = total + y
-        readout = total / (self.layers + 1)
-        return readout if nodes is None else readout.index_select(0, nodes)
+        return total / (self.layers + 1)
 
     @torch.no_grad()
     def edge_weights(self, layer: int) -> EdgeWeights:

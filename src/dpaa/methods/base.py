@@ -31,13 +31,19 @@ Scorer = Callable[[Tensor], Tensor]
 """Indices of users (b,) → their scores (b, items)."""
 ScorerFamily = Callable[[Tensor], Iterator[Tensor]]
 """The same for several strengths of a correction at once: one block of scores after the other."""
+ScorerFamilies = Callable[[Tensor | None], ScorerFamily]
+"""Items to score, all by default → their family."""
 M = TypeVar("M", bound="Method")
 Grid = Mapping[str, tuple[object, ...]]
+Shapes = Mapping[str, tuple[str | int, ...]]
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 
 
 class _Fitted:
-    """Marks an attribute that fitting sets."""
+    """Marks an attribute that fitting sets; one with a shape is kept by runs."""
+
+    def __init__(self, shape: tuple[str | int, ...]) -> None:
+        self.shape = shape
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -48,9 +54,19 @@ class _Fitted:
         raise AttributeError(f"{owner.__name__!r} object has no attribute {self._name!r} before it is fitted")
 
 
-def fitted(*, init: Literal[False] = False) -> Any:
-    """Mark an annotated attribute that fitting sets; it is no hyperparameter."""
-    return _Fitted()
+def fitted(*shape: str | int, init: Literal[False] = False) -> Any:
+    """Mark an annotated attribute that fitting sets; it is no hyperparameter.
+
+    Parameters
+    ----------
+    shape : of a tensor that a run keeps: `users`, `items`, a hyperparameter's name or a number for each axis
+    init : for type checkers
+
+    Returns
+    -------
+    the mark
+    """
+    return _Fitted(shape)
 
 
 @dataclass(frozen=True)
@@ -151,10 +167,10 @@ class Method(ABC):
     default_candidate: ClassVar[bool] = False
     hyperparameters: ClassVar[type[BaseModel]]
     """Checks the hyperparameters; `model_fields` has their types, defaults and descriptions."""
-    saved: ClassVar[Mapping[str, tuple[str | int, ...]]] = {}
-    """Attributes that a run keeps, with their shapes: `users`, `items`, a hyperparameter's name or a number.
+    saved: ClassVar[Shapes] = {}
+    """What a run keeps besides attributes that are `fitted` with a shape: name → shape, as there.
 
-    Those of the parent classes are inherited.  A name that is a hyperparameter too stands for the value that was chosen
+    That of the parent classes is inherited.  A name that is a hyperparameter too stands for the value that was chosen
     for it on validation, kept in `chosen_<name>`.
     """
 
@@ -255,7 +271,8 @@ class Method(ABC):
         sizes: dict[Any, Any] = {"users": self.graph.n_users, "items": self.graph.n_items} | self.get_params()
         declared: dict[str, tuple[str | int, ...]] = {}
         for kind in reversed(type(self).__mro__):
-            declared |= kind.__dict__.get("saved", {})
+            declared |= vars(kind).get("saved", {})
+            declared |= {name: one.shape for name, one in vars(kind).items() if isinstance(one, _Fitted) and one.shape}
         return {name: tuple(sizes.get(size, size) for size in shape) for name, shape in declared.items()}
 
     def state(self) -> dict[str, Tensor]:
@@ -326,9 +343,7 @@ class Validation(Protocol):
     def recall_of(self, method: Method) -> float:
         """Recall of the method as it scores now."""
 
-    def recalls_of(
-        self, family: Callable[[Tensor | None], ScorerFamily], n: int, device: torch.device = ...
-    ) -> list[float]:
+    def recalls_of(self, family: ScorerFamilies, n: int, device: torch.device = ...) -> list[float]:
         """Recall at each of n strengths, in one pass; `family` takes the candidates (None = all items)."""
 
 

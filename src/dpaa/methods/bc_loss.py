@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,9 +10,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from dpaa.graph.kernels import Adam
-from dpaa.methods._shared import degree_levels
-from dpaa.methods.contrast import batch_softmax
-from dpaa.methods.graph_method import Batch, GraphMethod, Rows, fitted, method, scores
+from dpaa.methods.contrast import PopularityVectors, batch_softmax
+from dpaa.methods.graph_method import Batch, Rows, method, scores
 
 BRANCH = 1
 """Number of the random stream that the vectors of popularity are drawn from."""
@@ -26,7 +24,7 @@ BRANCH = 1
     grid={"temperature": (0.05, 0.07, 0.1, 0.15)},
     wide={"branch_weight": (0.1, 0.5, 0.9)},
 )
-class BCLoss(GraphMethod):
+class BCLoss(PopularityVectors):
     """LightGCN with a softmax whose margin grows where popularity fails.
 
     M_ui = 1 − σ(p_u·p_i)                     how hard the pair is to guess from popularity
@@ -49,22 +47,12 @@ class BCLoss(GraphMethod):
     branch_epochs: int = Field(default=5, ge=0, description="epochs of the branch's training, before all others")
     branch_learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam in them")
 
-    user_popularity: Tensor = fitted()
-    """p of each count that occurs among users."""
-    item_popularity: Tensor = fitted()
     _branch_trained: bool = False
-
-    @cached_property
-    def _levels(self) -> tuple[Tensor, Tensor]:
-        return degree_levels(self.graph)
 
     def begin(self) -> None:
         """Draw the vectors p as the table is drawn."""
-        draw, size = self.generator(BRANCH), self.embedding_size
-        self.user_popularity, self.item_popularity = (
-            torch.empty(int(level.max()) + 1, size).normal_(0.0, 0.1, generator=draw).to(self.graph.device)
-            for level in self._levels
-        )
+        for name, vectors in self.popularity_vectors(BRANCH).items():
+            setattr(self, name, vectors.to(self.graph.device))
         self._branch_trained = False
 
     def branch(self, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ all rows × all columns is ever held (a batch grows with the log), and the produ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.methods.graph_method import Batch, Rows, WholeTable, scores
+from dpaa.methods.graph_method import Batch, GraphMethod, Rows, WholeTable, fitted, scores
 from dpaa.methods.tables import TableRows
 
 BLOCK_CELLS = 1 << 19
@@ -213,6 +214,35 @@ def mean_of_layers(layers: Sequence[Tensor], with_first: bool) -> Tensor:
     return total / len(counted)
 
 
+class PopularityVectors(GraphMethod):
+    """Base of methods with a vector for every count of interactions that occurs, among users and among items."""
+
+    user_popularity: Tensor = fitted()
+    item_popularity: Tensor = fitted()
+
+    @cached_property
+    def _levels(self) -> tuple[Tensor, Tensor]:
+        """Index of each user's and of each item's count among those that occur."""
+        graph = self.graph
+        users, items = (torch.unique(one, return_inverse=True)[1] for one in (graph.user_degree, graph.item_degree))
+        return users, items
+
+    def popularity_vectors(self, stream: int) -> dict[str, Tensor]:
+        """Draw both tables as the table of embeddings is drawn.
+
+        Parameters
+        ----------
+        stream : number of the random stream
+
+        Returns
+        -------
+        attribute → vectors
+        """
+        draw, sizes = self.generator(stream), [(int(level.max()) + 1, self.embedding_size) for level in self._levels]
+        tables = [torch.empty(*size).normal_(0.0, 0.1, generator=draw) for size in sizes]
+        return dict(zip(("user_popularity", "item_popularity"), tables, strict=True))
+
+
 class NoisyViews(WholeTable):
     """Base of methods that contrast two noisy views, as SimGCL does."""
 
@@ -220,10 +250,9 @@ class NoisyViews(WholeTable):
     temperature: float = Field(default=0.2, gt=0, description="τ of the contrast")
     include_ego: bool = Field(default=False, description="whether layer 0 is part of the read-out")
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """The mean of layers 1 … L, or of all."""
-        mean = mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), self.include_ego)
-        return mean if nodes is None else mean.index_select(0, nodes)
+        return mean_of_layers(list(self.tables.propagation.differentiable_layers(table)), self.include_ego)
 
     def views(self, batch: Batch, rows: Rows) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
         """Two noisy read-outs of the batch's distinct users and positive items.

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize, pad
 
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods._shared import k_means
-from dpaa.methods.base import ChosenAfterwards, Validation
+from dpaa.methods.base import ChosenAfterwards, Shapes, Validation
 from dpaa.methods.graph_method import GraphMethod, method
 
 KMEANS_SEED = 9
@@ -62,7 +62,7 @@ class DAP(ChosenAfterwards, GraphMethod):
     )
     clusters: Literal["tune"] | Annotated[int, Field(ge=1)] = Field(default="tune", description="P: clusters per layer")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"high_strength": (), "low_strength": (), "clusters": ()}
+    saved: ClassVar[Shapes] = {"high_strength": (), "low_strength": (), "clusters": ()}
 
     def finish(self) -> None:
         """Apply the strengths that are set, 0 for those to be tuned."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -35,14 +33,12 @@ class DDC(UsesPretrained, GraphMethod):
     group_share: float = Field(default=0.2, gt=0, le=0.5, description="share of the items that are popular, and rare")
     l2: float = Field(default=1e-4, ge=0, description="λ: weight of `α² + β²` of the batch's users")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "popularity_shift": ("users",), "preference_shift": ("users",), "popularity_direction": ("embedding_size",),
-    }  # fmt: skip
-    """α, β and e_pop"""
-
-    popularity_shift: Tensor = fitted()
-    preference_shift: Tensor = fitted()
-    popularity_direction: Tensor = fitted()
+    popularity_shift: Tensor = fitted("users")
+    """α"""
+    preference_shift: Tensor = fitted("users")
+    """β"""
+    popularity_direction: Tensor = fitted("embedding_size")
+    """e_pop"""
     _layers: tuple[Tensor, ...] = fitted()
     _preference: Tensor = fitted()
 

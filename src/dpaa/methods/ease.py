@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -19,10 +17,9 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 class ItemMap(ClosedForm):
     """Base of closed forms that score by one items × items map, `scores = R B`."""
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_map": ("items", "items")}
     """B"""
 
-    item_map: Tensor = fitted()
+    item_map: Tensor = fitted("items", "items")
 
     def common_users(self, dtype: torch.dtype, weight: Tensor | None = None, matrices: int = 3) -> Tensor:
         """Compute `Rᵀ W R`, a repeated pair counted once; refused where what is made of it does not fit memory.

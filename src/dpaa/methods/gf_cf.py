@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 import torch
 from pydantic import Field
@@ -38,8 +36,7 @@ def leading_singular(matrix: csr_array, rank: int) -> tuple[Tensor, Tensor, Tens
     if n <= DENSE_SIDE or rank >= n - 1:
         left, values, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
     else:
-        start = np.random.default_rng(0).random(n)
-        left, values, right = svds(matrix, k=rank, v0=start)
+        left, values, right = svds(matrix, k=rank, v0=np.random.default_rng(0).random(n))
     order = np.argsort(-values, kind="stable")[:rank]
     left, values, right = left[:, order], values[order], right[order].T
     there = values > 1e-9 * max(values.max(initial=0.0), 1e-30)  # what is left of nothing is rounding
@@ -70,10 +67,9 @@ class GFCF(ClosedForm):
     rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
     ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"basis": ("items", "rank")}
     """V"""
 
-    basis: Tensor = fitted()
+    basis: Tensor = fitted("items", "rank")
 
     def learn(self) -> None:
         """In float64."""

@@ -5,15 +5,13 @@ They are made by `dpaa.given`, never trained.  What the system does not score is
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from dpaa.errors import InputError
 from dpaa.graph.cooccurrence import Lists
-from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, method
+from dpaa.methods.base import ClosedForm, Histories, Scorer, Vectors, fitted, method
 
 MOST_ITEMS = 2**24
 """Indices below this are kept exactly by float32, which is what a run's tensors are."""
@@ -40,11 +38,13 @@ class GivenLists(_Given):
 
     entries: int = Field(default=0, ge=0, description="number of items in all lists together")
 
-    saved: ClassVar = {"lengths": ("users",), "listed": ("entries",), "scores": ("entries",)}
+    lengths: Tensor = fitted("users")
+    listed: Tensor = fitted("entries")
+    scores: Tensor = fitted("entries")
 
     def load_state(self, state: dict[str, Tensor], copy: bool = True) -> None:
         """Restore the lists; item indices that cannot be are refused."""
-        tensors = (state[name].to(self.graph.device, copy=copy) for name in self.saved)
+        tensors = (state[name].to(self.graph.device, copy=copy) for name in self.state_shapes())
         self.lengths, self.listed, self.scores = tensors
         lengths, self.listed = self.lengths.long(), self.listed.int()
         wrong = (self.listed < 0).any() or (self.listed >= self.graph.n_items).any() or (lengths < 0).any()
@@ -71,9 +71,8 @@ class GivenVectors(_Given):
 
     embedding_size: int = Field(default=1, ge=1, le=65_536, description="columns of the vectors")
 
-    saved: ClassVar = {"user_vectors": ("users", "embedding_size"), "item_table": ("items", "embedding_size")}
-    user_vectors: Tensor
-    item_table: Tensor
+    user_vectors: Tensor = fitted("users", "embedding_size")
+    item_table: Tensor = fitted("items", "embedding_size")
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """Inner products, −inf where a vector is missing."""

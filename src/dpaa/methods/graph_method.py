@@ -172,18 +172,16 @@ class WholeTable(GraphMethod):
 
     _whole_table: ClassVar[bool] = True
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
-        """Read-out of some nodes as a differentiable function of the whole table: the mean of propagated layers.
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
+        """Read-out of all nodes as a differentiable function of the whole table: the mean of propagated layers.
 
         Parameters
         ----------
         table : (n_nodes, d) layer 0
-        nodes : which rows to return, all by default
         batch : the batch in training, None afterwards
 
         Returns
         -------
-        (nodes, d)
+        (n_nodes, d)
         """
-        mean = torch.stack(list(self.tables.propagation.differentiable_layers(table))).mean(dim=0)
-        return mean if nodes is None else mean.index_select(0, nodes)
+        return torch.stack(list(self.tables.propagation.differentiable_layers(table))).mean(dim=0)

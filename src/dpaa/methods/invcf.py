@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from dpaa.methods._shared import degree_levels, distance_correlation
-from dpaa.methods.contrast import batch_softmax, distinct, mean_of_layers
-from dpaa.methods.graph_method import Batch, GraphMethod, Rows, fitted, method
+from dpaa.methods._shared import distance_correlation
+from dpaa.methods.contrast import PopularityVectors, batch_softmax, distinct, mean_of_layers
+from dpaa.methods.graph_method import Batch, Rows, method
 
 POPULARITY, SHUFFLE = 1, 2
 """Numbers of the random streams of the vectors of popularity and of the shuffles."""
@@ -24,7 +22,7 @@ POPULARITY, SHUFFLE = 1, 2
     grid={"temperature": (0.1, 0.15, 0.2), "mixed_weight": (1e-4, 1e-2, 0.1)},
     version=2,
 )
-class InvCF(GraphMethod):
+class InvCF(PopularityVectors):
     """LightGCN with softmaxes that shuffle popularity.
 
     loss = SSM(z) + λ₁ SSM(p) + λ₃ (SSM([z, p]) + SSM([z, p'])) + λ₂ dCor(z, p) + L2
@@ -38,19 +36,9 @@ class InvCF(GraphMethod):
     discrepancy_weight: float = Field(default=0.0, ge=0, description="λ₂: of the distance correlation of z and p")
     mixed_weight: float = Field(default=1e-2, ge=0, description="λ₃: of the softmaxes of z and p; with all 0 it is SSM")
 
-    user_popularity: Tensor = fitted()
-    """Layer 0 of p for each count that occurs among users."""
-    item_popularity: Tensor = fitted()
-
-    @cached_property
-    def _levels(self) -> tuple[Tensor, Tensor]:
-        return degree_levels(self.graph)
-
     def parameters(self) -> dict[str, Tensor]:
         """Layer 0 of p, drawn as the table is."""
-        draw, size = self.generator(POPULARITY), self.embedding_size
-        users, items = (torch.empty(int(n.max()) + 1, size).normal_(0, 0.1, generator=draw) for n in self._levels)
-        return {"user_popularity": users, "item_popularity": items}
+        return self.popularity_vectors(POPULARITY)
 
     def _popularity(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Read-out p of the batch's users and positive items."""

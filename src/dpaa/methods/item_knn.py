@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from pydantic import Field
@@ -37,16 +36,11 @@ class ItemKNN(ClosedForm):
 
     neighbours: int = Field(default=50, ge=1, description="most similar items kept per item")
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "weight": ("items", "neighbours"),
-        "neighbour": ("items", "neighbours"),
-        "offset": ("items",),
-    }
     """`s_ij / Σ s_ij`, the items i they belong to (−1 where there are fewer), and `m_j − Σ weight · m_i`."""
 
-    weight: Tensor = fitted()
-    neighbour: Tensor = fitted()
-    offset: Tensor = fitted()
+    weight: Tensor = fitted("items", "neighbours")
+    neighbour: Tensor = fitted("items", "neighbours")
+    offset: Tensor = fitted("items")
 
     def learn(self) -> None:
         """Cosines of the matrix's columns, block by block; a repeated pair counts once."""

@@ -66,12 +66,11 @@ class LightGCNpp(WholeTable):
             table = self.tables.propagation.differentiable_hop(layer, sent)
             yield sent, table
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """`γ e^0 + (1 − γ) mean(e^1 … e^L)`; layer 0 where there is no other."""
         later = [layer for _, layer in self.propagate(table)]
         mean = torch.stack(later).mean(dim=0) if later else table
-        readout = self.ego_share * table + (1.0 - self.ego_share) * mean
-        return readout if nodes is None else readout.index_select(0, nodes)
+        return self.ego_share * table + (1.0 - self.ego_share) * mean
 
     @torch.no_grad()
     def sent_layers(self) -> Iterator[TiledTable]:

@@ -34,6 +34,10 @@ class ChosenStrengths(ChosenAfterwards, GraphMethod):
             value = getattr(self, name)
             setattr(self, f"chosen_{name}", 0.0 if value == "tune" else value)
 
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """LightGCN's and the chosen strengths."""
+        return super().state_shapes() | dict.fromkeys(self.strengths, ())
+
     def vectors(self, items: Tensor | None = None, histories: Histories | None = None) -> None:
         """None: its scores are no inner product."""
 
@@ -91,16 +95,10 @@ class MACR(ChosenStrengths):
         default="own", description="whether a score meets its own branches or all of the batch (public code; B² memory)"
     )
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "item_branch": ("embedding_size",),
-        "user_branch": ("embedding_size",),
-        "reference": (),
-    }
-
     strengths: ClassVar[dict[str, tuple[float, ...]]] = {"reference": REFERENCES}
 
-    item_branch: Tensor = fitted()
-    user_branch: Tensor = fitted()
+    item_branch: Tensor = fitted("embedding_size")
+    user_branch: Tensor = fitted("embedding_size")
 
     def parameters(self) -> dict[str, Tensor]:
         """`w_i` and `w_u`, each (d,), with Xavier's deviation."""

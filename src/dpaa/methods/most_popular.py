@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
-from dpaa.methods.base import ClosedForm, Histories, Scorer, method
+from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 
 @method(
@@ -15,7 +13,7 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, method
 class MostPopular(ClosedForm):
     """Score = number of training interactions of the item; no training, the same list for all but their own items."""
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {"item_count": ("items",)}
+    item_count: Tensor = fitted("items")
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The counts, for whomever."""

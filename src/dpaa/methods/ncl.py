@@ -50,12 +50,11 @@ class NCL(WholeTable):
         """No clusters yet: `cluster.SIDE` is (nodes,) int64, `centres.SIDE` (clusters, d)."""
         self._clusters: dict[str, Tensor] = {}
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """LightGCN's; the loss needs the layers too."""
         layers = list(self.tables.propagation.differentiable_layers(table))
         self._layers = None if batch is None else layers
-        mean = torch.stack(layers).mean(dim=0)
-        return mean if nodes is None else mean.index_select(0, nodes)
+        return torch.stack(layers).mean(dim=0)
 
     @torch.no_grad()
     def refresh(self, epoch: int) -> dict[str, Any]:

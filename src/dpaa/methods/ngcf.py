@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
@@ -40,14 +40,9 @@ class NGCF(WholeTable):
         description="input of the next layer: the layer as it is (authors) or at length 1 (RecBole)",
     )
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "networks": ("layers", 2, "embedding_size", "embedding_size"),
-        "biases": ("layers", "embedding_size"),
-    }
-
-    networks: Tensor = fitted()
+    networks: Tensor = fitted("layers", 2, "embedding_size", "embedding_size")
     """W₁ and W₂ of every layer, (L, 2, d, d)."""
-    biases: Tensor = fitted()
+    biases: Tensor = fitted("layers", "embedding_size")
     """b₁ + b₂ of every layer, (L, d): only their sum matters."""
 
     def parameters(self) -> dict[str, Tensor]:
@@ -97,10 +92,9 @@ class NGCF(WholeTable):
                 own = normalize(own)
             yield own
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """Layer 0 and the later ones at length 1, side by side.  (nodes, (L + 1) d)."""
-        layers = list(self.layers_of(table, batch))
-        first, *later = layers if nodes is None else [layer.index_select(0, nodes) for layer in layers]
+        first, *later = self.layers_of(table, batch)
         return torch.cat([first, *(normalize(layer) for layer in later)], dim=1)
 
     # ------------------------------------------------------------------ users unseen in training

@@ -20,7 +20,7 @@ PAIRS = 2
 """Number of the random stream of the order of pairs; that of noise is 1."""
 
 
-def item_pairs(
+def _item_pairs(
     users: NDArray[np.int64], items: NDArray[np.int64], counts: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Of each user's items by count, the k-th of the rarer half with the k-th of the other, a middle one left out."""
@@ -78,7 +78,7 @@ class PAAC(NoisyViews):
         """All pairs of items that are aligned: rarer ones, more popular ones."""
         graph = self.graph
         users, items = (part.cpu().numpy().astype(np.int64) for part in (graph.edge_user, graph.edge_item))
-        return item_pairs(users, items, graph.item_degree.double().cpu().numpy())
+        return _item_pairs(users, items, graph.item_degree.double().cpu().numpy())
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, each batch with its share of the pairs: all of them once an epoch."""

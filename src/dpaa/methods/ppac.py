@@ -14,6 +14,7 @@ from torch.nn.functional import mse_loss, normalize, softplus
 from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of, items_of_users, known_pairs, users_of_items
+from dpaa.methods.base import Shapes
 from dpaa.methods.graph_method import Batch, Histories, Rows, method, scores
 from dpaa.methods.macr import ChosenStrengths, ScoresAt
 
@@ -54,12 +55,7 @@ class PPAC(ChosenStrengths):
     _ranks_by_ego: ClassVar[bool] = True
     _whole_from: ClassVar[float] = 2.0  # never: its networks run once for each selected node
 
-    saved: ClassVar[dict[str, tuple[str | int, ...]]] = {
-        "similar_users": ("users", "neighbours"),
-        "personal_strength": (),
-        "global_strength": (),
-    }
-
+    saved: ClassVar[Shapes] = {"similar_users": ("users", "neighbours")}
     strengths: ClassVar[dict[str, tuple[float, ...]]] = {
         "personal_strength": PERSONAL_STRENGTHS,
         "global_strength": GLOBAL_STRENGTHS,

@@ -99,11 +99,7 @@ def catalogue(name: str | None = None) -> dict[str, dict[str, Any]]:
     entries: dict[str, dict[str, Any]] = {}
     for method in METHODS if name is None else [find_method(name).name]:
         try:
-            kind = METHODS[method]
+            entries[method] = METHODS.describe(method)
         except InputError as error:
             entries[method] = {"name": method, "title": str(error), "paper": "", "settings": {}}
-            continue
-        fields = kind.hyperparameters.model_fields
-        settings = {key: {"default": one.default, "meaning": one.description or ""} for key, one in fields.items()}
-        entries[method] = {"name": method, "title": kind.title, "paper": kind.paper, "settings": settings}
     return entries

@@ -48,11 +48,11 @@ class ReSN(WholeTable):
     _items: Tensor | None = None
     """Read-out vectors of all items in the current pass."""
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """LightGCN's; the loss needs all items."""
-        mean = super().table_readout(table, None, batch)
+        mean = super().table_readout(table, batch)
         self._items = None if batch is None else mean[self.graph.n_users :]
-        return mean if nodes is None else mean.index_select(0, nodes)
+        return mean
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """The squared error, and the energy of the batch's distinct users along the main direction, per user."""

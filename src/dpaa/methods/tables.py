@@ -208,7 +208,7 @@ class Tables(BaseTables):
         selection = Selection(self.graph, nodes, whole_from=2.0)  # never whole: its rows are copies anyway
         table = self.ego.rows().requires_grad_()
         ego = [tile.index_select(0, selection.nodes) for tile in self.ego.tiles]
-        readout = cast("WholeTable", method).table_readout(table, selection.nodes, batch)
+        readout = cast("WholeTable", method).table_readout(table, batch).index_select(0, selection.nodes)
         return TableRows(selection, nodes, readout, table, ego)
 
     def tile_gradient(self, rows: Rows, number: int) -> Tensor:

@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from dpaa.graph.cooccurrence import KnownPairs
-from dpaa.methods._shared import known_pairs, propensity
-from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
+from dpaa.methods._shared import known_pairs
+from dpaa.methods.graph_method import Batch, Rows, method
+from dpaa.methods.relmf import InversePropensity
 from dpaa.methods.samplers import AnyItemSampler, TripleSampler
 
 
@@ -22,7 +23,7 @@ from dpaa.methods.samplers import AnyItemSampler, TripleSampler
     grid={"propensity_power": (0.1, 0.25, 0.5, 1.0)},
     wide={"lowest_term": (0.0, 0.005, 0.05)},
 )
-class UBPR(GraphMethod):
+class UBPR(InversePropensity):
     """LightGCN with pairs weighted by inverse propensities.
 
     loss = mean max(−β, (1/θ_i) (1 − Y_uj/θ_j) softplus(s_uj − s_ui)) + L2,     θ_i = (d_i / max d)^η
@@ -31,19 +32,12 @@ class UBPR(GraphMethod):
     what was clicked at all may not count as irrelevant.
     """
 
-    propensity_power: float = Field(default=0.5, ge=0, description="η: growth of propensity with degree; 0: all alike")
-    propensity_floor: float = Field(default=0.05, gt=0, le=1, description="smallest propensity")
     lowest_term: float = Field(default=0.005, ge=0, description="β: lower bound of a pair's term is −β")
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
         """Any item may be the negative one."""
         return AnyItemSampler
-
-    @cached_property
-    def inverse_propensity(self) -> Tensor:
-        """1/θ, (n_items,)."""
-        return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
     @cached_property
     def _known(self) -> KnownPairs:

@@ -31,7 +31,7 @@ class XSimGCL(NoisyViews):
     _compared: Tensor | None = None
     """Layer l* of the current pass."""
 
-    def table_readout(self, table: Tensor, nodes: Tensor | None, batch: Batch | None) -> Tensor:
+    def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
         """With the noise that belongs to the batch, or without."""
         if batch is None or not self.noise:
             layers = list(self.tables.propagation.differentiable_layers(table))
@@ -39,8 +39,7 @@ class XSimGCL(NoisyViews):
             noise = same_sign_noise(self.noise, self.generator(NOISE, batch.epoch, batch.number))
             layers = list(self.tables.propagation.differentiable_layers(table, noise))
         self._compared = None if batch is None else layers[min(self.contrast_layer, self.layers)]
-        mean = mean_of_layers(layers, self.include_ego)
-        return mean if nodes is None else mean.index_select(0, nodes)
+        return mean_of_layers(layers, self.include_ego)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """LightGCN's, and InfoNCE over the batch's distinct users and positive items."""

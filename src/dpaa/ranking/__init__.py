@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dpaa.plugins import on_first_use
 from dpaa.ranking.registry import RERANKERS
 
 if TYPE_CHECKING:
@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from dpaa.ranking.reranker import Candidates, Dial, Reranker
 
 __all__ = ["RERANKERS", "Candidates", "ColdUsers", "Dial", "RankedBlock", "Ranker", "Reranker", "rank"]
-
-
-def __getattr__(name: str) -> Any:
-    """Import on first use, since these bring torch."""
-    if name not in __all__:
-        raise AttributeError(f"module 'dpaa.ranking' has no attribute {name!r}")
-    home = "reranker" if name in ("Candidates", "Dial", "Reranker") else "rank"
-    return getattr(import_module(f"dpaa.ranking.{home}"), name)
+_HOME = dict.fromkeys(("Candidates", "Dial", "Reranker"), "dpaa.ranking.reranker")
+__getattr__ = on_first_use(__name__, dict.fromkeys(__all__[1:], "dpaa.ranking.rank") | _HOME)
+"""Imported on first use, since these bring torch."""

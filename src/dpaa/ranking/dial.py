@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dpaa.graph.bipartite import BipartiteGraph
-from dpaa.methods.base import Histories, Method, Scorer, ScorerFamily
+from dpaa.methods.base import Histories, Method, Scorer, ScorerFamilies, ScorerFamily
 
 BLOCK_ROWS = 65_536
 """Item vectors that are widened to float64 at once."""
@@ -69,7 +69,7 @@ def dialled(
     return lambda index: _turned(*scored(index), kappa, popularity)
 
 
-def dialled_family(method: Method, kappas: Sequence[float]) -> Callable[[Tensor | None], ScorerFamily]:
+def dialled_family(method: Method, kappas: Sequence[float]) -> ScorerFamilies:
     """Scores at every κ from one computation of the method's own."""
 
     def family(items: Tensor | None) -> ScorerFamily:

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-Ints = NDArray[Any]
-Mask = NDArray[np.bool_]
-Pick = Callable[[Tensor, int], tuple[Tensor, Tensor]]
+from dpaa.data.ids import Ints, Mask
+
+Picked = tuple[Tensor, Tensor]
+"""Values and columns of lists, (users, k) each; −∞ and −1 where a list ends early."""
+Pick = Callable[[Tensor, int], Picked]
 """A block of scores and k → scores and columns of the lists."""
 NO_VALUE = -1
 DEEPER = 8
@@ -38,7 +38,7 @@ class Quota:
     """Different values in a list."""
 
 
-def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> Picked:
     """What would be listed, as far as the quotas allow it.  Returns scores and columns, (rows, k), −1 at the end.
 
     `picker` makes longer lists of some rows of the block, whose numbers it takes.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dpaa.data.ids import Ints, Mask
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError
 from dpaa.graph.kernels import top_k
@@ -19,8 +19,6 @@ from dpaa.methods.base import Histories, Method
 from dpaa.ranking.dial import DialVectors, dialled
 from dpaa.ranking.quotas import Pick, Quota, within
 from dpaa.ranking.reranker import Candidates, Reranker, reranked
-
-Ints = NDArray[Any]
 
 BLOCK_SCORES = 4_000_000
 """Scores held at once (16 MB): large enough for a good matrix product, small enough for the cache's neighbourhood."""
@@ -49,7 +47,7 @@ class RankedBlock:
 class ColdUsers:
     """Users without training pairs, whose scores would be noise or zeros: they get one list, the most popular items."""
 
-    cold: NDArray[np.bool_]
+    cold: Mask
     """(n_users,)"""
     popularity: Tensor
     """(n_items,): recent popularity where the log has times, training counts elsewhere."""

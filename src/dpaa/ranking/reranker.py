@@ -21,6 +21,7 @@ from dpaa.methods._shared import items_of
 from dpaa.methods.base import Histories, check_fields
 from dpaa.plugins import origin_of
 from dpaa.ranking.dial import dialled_lists
+from dpaa.ranking.quotas import Picked
 from dpaa.ranking.registry import RERANKERS
 
 SWEPT = (
@@ -103,7 +104,7 @@ class Reranker(BaseModel):
         """
         return kappa
 
-    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """Choose the columns that make the list, the k highest scores unless overridden.
 
         Parameters
@@ -132,9 +133,7 @@ class Reranker(BaseModel):
         """
         return tuple(cls(strength=value) for value in cls.strengths)  # type: ignore[call-arg]
 
-    def rerank_lists(
-        self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
-    ) -> tuple[Tensor, Tensor]:
+    def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """Re-rank given lists, in which every user has candidates of their own.
 
         Parameters
@@ -193,16 +192,12 @@ class Dial(Reranker):
         """Its own κ."""
         return self.kappa
 
-    def rerank_lists(
-        self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
-    ) -> tuple[Tensor, Tensor]:
+    def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """In units of the deviation of the listed items' scores."""
         return top_k(dialled_lists(scores, items, candidates.graph, self.kappa), k)
 
 
-def reranked(
-    reranker: Reranker, scores: Tensor, k: int, users: Tensor, candidates: Candidates
-) -> tuple[Tensor, Tensor]:
+def reranked(reranker: Reranker, scores: Tensor, k: int, users: Tensor, candidates: Candidates) -> Picked:
     """The lists of a block, checked: of the wanted shape, and nothing that must not be recommended."""
     with torch.no_grad():
         values, columns = reranker.rerank(scores, users, k, candidates)
@@ -229,16 +224,6 @@ def parse_reranker(text: str) -> Reranker | None:
 def make_reranker(name: str, params: Mapping[str, object]) -> Reranker:
     """By its name, or `package.module:Class`; anything wrong is one sentence."""
     return _made(RERANKERS.find(name), params)
-
-
-def described(name: str) -> dict[str, Any]:
-    """One re-ranker as plain data, like a method in `dpaa.methods.registry`."""
-    kind = RERANKERS.find(name)
-    params = {
-        key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
-        for key, field in kind.model_fields.items()
-    }
-    return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": params}
 
 
 def stored_reranker(stored: object, source: object) -> Reranker | None:

@@ -11,21 +11,20 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dpaa._io import LARGE_JSON, read_json
 from dpaa._text import printable
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import Column
+from dpaa.data.ids import Column, Ints, Mask, encode
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import head, share_of
+from dpaa.evaluation.evaluator import Protocol
 from dpaa.report._html import shown_item
 from dpaa.runs.folder import CHOSEN, CONFIG, FRONTIER, MANIFEST, METRICS, RunFolder, checked
 from dpaa.runs.model import Model, load
 
-Ints = NDArray[Any]
 LISTED_USERS = 20_000
 """Lists are made for at most so many users: shares over them are exact enough to draw."""
 REMEDY = "name datasets, runs and JSON files of `dpaa compare` or `dpaa audit`"
@@ -41,20 +40,6 @@ class Document(BaseModel):
     """A JSON file that may come from anywhere: what the page shows of it has these types."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
-
-
-class Protocol(Document):
-    """How a run was evaluated."""
-
-    k: list[int] = Field(min_length=1)
-    overlap: str
-    split: str = "test"
-    mask_valid: bool = False
-    users: int | None = None
-    relevant: int | None = None
-    candidates: int | None = None
-    overlapping: int | None = None
-    group_by: str | None = None
 
 
 class Measured(Document):
@@ -203,7 +188,7 @@ class Run:
     @property
     def k(self) -> int:
         """Length of the longest lists that were evaluated: their metrics are shown."""
-        return max(self.measured.protocol.k) if self.measured else 20
+        return max(self.measured.protocol.k, default=20) if self.measured else 20
 
     @property
     def method(self) -> str:
@@ -230,10 +215,9 @@ class Run:
     @cached_property
     def exposure(self) -> Ints:
         """How many lists of the family's users hold each item: (n_items,)."""
-        items = self.model.item_ids.rename(Column.ITEM).to_frame()
+        ids = self.model.item_ids
         lists = self.model.recommend(self.model.user_ids.gather(self.family.users), self.family.k)
-        held = items.join(lists.group_by(Column.ITEM).len(), on=Column.ITEM, how="left", maintain_order="left")
-        return held["len"].fill_null(0).to_numpy().astype(np.int64)
+        return np.bincount(encode(lists[Column.ITEM], ids), minlength=len(ids))
 
 
 @dataclass(eq=False)
@@ -254,7 +238,7 @@ class Family:
         return np.bincount(train.item, train.count, minlength=len(self.source.item_ids))
 
     @cached_property
-    def popular(self) -> NDArray[np.bool_]:
+    def popular(self) -> Mask:
         """The most popular items, which have 80% of the interactions: (n_items,)."""
         return popular_items(self.counts)
 

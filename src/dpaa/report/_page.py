@@ -238,12 +238,7 @@ CSP = (
 
 
 def write_page(
-    paths: Iterable[str | Path],
-    file: str | Path,
-    *,
-    k: int = 20,
-    title: str | None = None,
-    figures: Path | None = None,
+    paths: Iterable[str | Path], file: str | Path, *, k: int = 20, title: str | None = None, figures: Path | None = None
 ) -> Inputs:
     """Write one page from datasets, runs, comparisons and audits.
 

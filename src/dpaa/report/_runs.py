@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
@@ -46,7 +47,8 @@ def measured_alike(inputs: Inputs) -> list[list[Run]]:
     groups: dict[object, list[Run]] = {}
     for run in inputs.runs:
         if run.measured is not None:
-            protocol = run.measured.protocol.model_dump_json(exclude={"overlapping", "group_by"})
+            nothing: Any = dict.fromkeys(("overlapping", "cold_users", "popularity_dial", "rerank", "group_by"))
+            protocol = replace(run.measured.protocol, **nothing)
             groups.setdefault((run.family.fingerprint, protocol), []).append(run)
     return list(groups.values())
 
@@ -56,9 +58,8 @@ def best_of(metric: str, values: Mapping[str, float]) -> set[str]:
     known = explain(metric)
     if known is None or len(values) < 2:
         return set()
-    distance = {"high": lambda value: -value, "low": lambda value: value, "zero": abs}[known.better]
-    rounded = {name: distance(round(value, 4)) for name, value in values.items()}
-    best = {name for name, value in rounded.items() if value == min(rounded.values())}
+    merits = {name: known.merit(round(value, 4)) for name, value in values.items()}
+    best = {name for name, merit in merits.items() if merit == max(merits.values())}
     return best if len(best) < len(values) else set()
 
 
@@ -196,8 +197,7 @@ def metrics(inputs: Inputs) -> Section:
 
 def cautions(runs: Sequence[Run]) -> list[str]:
     """Sentences on unequal training budgets and trainings cut short."""
-    lines = budget_warnings([(run.name, [TrainingBudget.of_model(run.model)]) for run in runs])
-    return lines[:MOST_CAUTIONS]
+    return budget_warnings([(run.name, [TrainingBudget.of_model(run.model)]) for run in runs])[:MOST_CAUTIONS]
 
 
 def _columns(runs: list[Run]) -> dict[str, list[str]]:

@@ -16,6 +16,8 @@ from dpaa.reproduction._plan import TITLES, Plan
 from dpaa.reproduction._results import RunResult
 from dpaa.reproduction._tables import Cell, Chapter, Column, Rows, Table, improvements, measured
 
+Printed = Mapping[str, Mapping[str, Sequence[float]]]
+"""Dataset → method → the paper's values."""
 LEGEND = "★ best of a column, ☆ second best; ± deviation over seeds; below: the paper's number, difference."
 RECALL = "recall@20"
 SEVERITY_METRICS = (RECALL, "ndcg@20", "hit@20", "recall@20/popular", "recall@20/niche", "arp@20")
@@ -97,15 +99,9 @@ def _groups(plan: Plan) -> Chapter:
 
 
 def _real_chapter(
-    plan: Plan,
-    name: str,
-    title: str,
-    compared: Sequence[str],
-    printed: Mapping[str, Mapping[str, Sequence[float]]],
-    others: Sequence[str],
-    *about: str,
+    plan: Plan, name: str, title: str, compared: Sequence[str], printed: Printed, others: Sequence[str], *about: str
 ) -> Chapter:
-    """A table per dataset and overlap convention; `printed`: dataset → method → the paper's values of `compared`."""
+    """A table per dataset and overlap convention; `printed` has the paper's values of `compared`."""
     if not plan.real:
         raise InputError("there is nothing to run on: " + "; ".join(plan.missing))
     tables, metrics = [], (*compared, *others)
@@ -122,8 +118,7 @@ def _real_chapter(
             rows += improvements(rows, columns)
             corner = f"method (seeds: {len(plan.seeds(data))})"
             tables.append(Table(f"{data}-{overlap}", heading, corner, metrics, rows))
-    missing = [*plan.missing, *_failures(plan.real_results)]
-    return Chapter(name, title, (*about, LEGEND), tables, missing=missing)
+    return Chapter(name, title, (*about, LEGEND), tables, missing=[*plan.missing, *_failures(plan.real_results)])
 
 
 def _failures(results: Sequence[RunResult]) -> list[str]:

@@ -16,7 +16,7 @@ from dpaa._io import LARGE_JSON, check_within, read_text
 from dpaa.data.dataset import ABOUT_FILE, Dataset, from_files, read_dataset
 from dpaa.data.ids import Column
 from dpaa.data.prepare import VALIDATION_EXPOSURE
-from dpaa.data.sources.published import TEST_FILE, TRAIN_FILE, coat, kuairec, yahoo_r3
+from dpaa.data.sources.published import PUBLISHED, published
 from dpaa.data.sources.severity import read_pairs, with_severity
 from dpaa.errors import InputError
 from dpaa.methods import find_method
@@ -31,15 +31,11 @@ from dpaa.tuning.processes import in_pool
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import TRAINED
 
+Values = dict[str, Any]
+"""Hyperparameters."""
 TITLES = {"coat": "Coat", "kuairec": "KuaiRec", "yahoo-r3": "Yahoo! R3"}
 LAYERS = {"coat": 2, "kuairec": 4, "yahoo-r3": 2}
 """The paper's."""
-OFFICIAL: dict[str, tuple[tuple[str, str], Callable[..., Dataset]]] = {
-    "coat": (("train.ascii", "test.ascii"), coat),
-    "kuairec": (("small_matrix.csv", "big_matrix.csv"), kuairec),
-    "yahoo-r3": ((TRAIN_FILE, TEST_FILE), yahoo_r3),
-}
-"""Official files, and the function that reads them."""
 LIST_NAMES = {"train": ("train.txt",), "valid": ("valid.txt", "val.txt"), "test": ("test.txt", "test_ood.txt")}
 
 
@@ -57,7 +53,7 @@ def real_dataset(name: str, folder: Path) -> Dataset | None:
     of `not_candidate.txt`, else the items of validation and test
     """
     if _is_official(name, folder):
-        return OFFICIAL[name][1](folder)
+        return published(name, folder)
     if name == "kuairec" and not (folder / "train.txt").exists():
         _listed(folder, "valid", name)
         return None
@@ -86,7 +82,7 @@ def exposed_pairs(folder: Path) -> pl.DataFrame:
     pairs of user and item
     """
     if _is_official("kuairec", folder):
-        data = kuairec(folder)
+        data = published("kuairec", folder)
         frames = [data.frame(split).select(Column.USER, Column.ITEM) for split in ("valid", "test")]
         return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
     return read_pairs([str(_listed(folder, split, "kuairec")) for split in ("valid", "test")])[0]
@@ -96,14 +92,14 @@ def _is_official(name: str, folder: Path) -> bool:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder that holds the dataset's files")
     folders = (folder, folder / "data") if name == "kuairec" else (folder,)
-    return any((one / OFFICIAL[name][0][0]).exists() for one in folders)
+    return any((one / file).exists() for one in folders for file in PUBLISHED[name].files)
 
 
 def _listed(folder: Path, split: str, name: str) -> Path:
     """The file of a split in list form."""
     found = [folder / file for file in LIST_NAMES[split] if (folder / file).exists()]
     if not found:
-        wanted = f"neither {' and '.join(OFFICIAL[name][0])} nor {' or '.join(LIST_NAMES[split])}"
+        wanted = f"neither {' and '.join(PUBLISHED[name].files)} nor {' or '.join(LIST_NAMES[split])}"
         raise InputError(f"{folder} has {wanted}; give the official files, or train.txt, valid.txt and test.txt")
     return found[0]
 
@@ -223,16 +219,13 @@ class Plan:
         missing = [spec for spec in keys.values() if read_result(spec, store) is None]
         self.reused += len(keys) - len(missing)
         self.say(f"{len(keys):,} trainings, {len(keys) - len(missing):,} already in {self.results}")
-        calls = [(spec, store, self.work) for spec in missing]
-        for (spec, *_), result in in_pool(run_one, calls, self.jobs):
+        for (spec, *_), result in in_pool(run_one, [(spec, store, self.work) for spec in missing], self.jobs):
             self.trained += 1
             outcome = result.details.get("failed") or f"recall@20 {result.value('recall@20') or 0.0:.4f}"
             self.say(f"{self.trained} {spec.data} {spec.label} seed {result.seed}: {outcome}")
         return [one for spec in specs if (one := read_result(spec, store)) is not None]
 
-    def severity_spec(
-        self, method: str, row: str, severity: float, seed: int, change: dict[str, Any] | None = None
-    ) -> RunSpec:
+    def severity_spec(self, method: str, row: str, severity: float, seed: int, change: Values | None = None) -> RunSpec:
         """Describe a training at a severity.
 
         Parameters
@@ -252,9 +245,7 @@ class Plan:
         folder = self.severity_folder(severity, 0 if self.budget.one_draw else seed)
         return self._spec(f"s={severity:g}", folder, method, row, chosen | (change or {}), seed)
 
-    def _spec(
-        self, data: str, folder: Path, method: str, row: str, hyperparameters: dict[str, Any], seed: int
-    ) -> RunSpec:
+    def _spec(self, data: str, folder: Path, method: str, row: str, hyperparameters: Values, seed: int) -> RunSpec:
         """Common hyperparameters go to the methods that have them; the row's own take precedence.
 
         For tuned rows the pre-trained model has the common ones alone, as it had in the trials.

@@ -127,16 +127,8 @@ def _train(spec: RunSpec, data: Dataset, folder: Path) -> RunResult:
         details |= {name: model.manifest.get(name) for name in ("training", "tuned", "seconds")}
     except DivergedError as error:  # a result like any other: the table shows a dash, and a note says why
         details["failed"] = str(error)
-    return RunResult(
-        data=spec.data,
-        label=spec.label,
-        method=spec.method,
-        seed=spec.relevant["seed"],
-        settings=spec.relevant,
-        metrics=metrics,
-        details=details,
-        protocol=spec.protocol,
-    )
+    own = {name: getattr(spec, name) for name in ("data", "label", "method", "protocol")}
+    return RunResult(**own, seed=spec.relevant["seed"], settings=spec.relevant, metrics=metrics, details=details)
 
 
 def _fit(spec: RunSpec, data: Dataset, folder: Path) -> Model:

@@ -62,7 +62,7 @@ class FieldRow(BaseModel):
     """What to know of the row beside its numbers; shown below the table's heading."""
 
 
-class FieldResult(BaseModel):
+class _FieldResult(BaseModel):
     """What was measured for one row."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -110,7 +110,7 @@ def preset(name: str) -> tuple[str, dict[str, Any]]:
     raise InputError(f"there is no preset {name!r}; use one of {known}")
 
 
-def read_results(file: Path) -> dict[tuple[str, str], FieldResult]:
+def read_results(file: Path) -> dict[tuple[str, str], _FieldResult]:
     """Read what was measured before.
 
     Parameters
@@ -123,7 +123,7 @@ def read_results(file: Path) -> dict[tuple[str, str], FieldResult]:
     """
     lines = read_text(file, LARGE_JSON).splitlines() if file.exists() else []
     try:
-        results = [FieldResult.model_validate(parse_json(line)) for line in lines if line]
+        results = [_FieldResult.model_validate(parse_json(line)) for line in lines if line]
     except ValueError as error:
         raise InputError(
             f"{file} is not a file of results ({' '.join(str(error).split())[:150]}); restore it"
@@ -133,7 +133,7 @@ def read_results(file: Path) -> dict[tuple[str, str], FieldResult]:
 
 def run_field(
     benchmarks: Path, results: Path, work: Path, rows: Sequence[FieldRow], callbacks: Callbacks
-) -> Iterator[FieldResult]:
+) -> Iterator[_FieldResult]:
     """Measure the rows that have no result yet; every result is kept as soon as it is there.
 
     Parameters
@@ -178,7 +178,7 @@ def _folder_name(row: FieldRow) -> str:
 
 def _measure(
     row: FieldRow, held_out: Dataset, whole: Dataset, work: Path, callbacks: Callbacks, commit: str | None
-) -> FieldResult:
+) -> _FieldResult:
     folder, epoch, valid, tested = work / _folder_name(row), None, None, whole
     if row.held_out_per_item:
         held_out = _balanced(whole, row.held_out_per_item, held_out.name)
@@ -200,7 +200,7 @@ def _measure(
         model, seconds["fit"] = _fit(folder / "final", whole, method, callbacks, keep_last=True)
     metrics = Evaluator(tested, 20, "test", "drop").evaluate(model.method).metrics
     remove_folder(folder)
-    return FieldResult(
+    return _FieldResult(
         **row.model_dump(include={"data", "row", "method", "refit"}),
         hyperparameters=model.method.get_params({"threads", "device"}) | ({} if epoch is None else {"epochs": epoch}),
         seed=model.method.seed,
@@ -249,7 +249,7 @@ def _commit() -> str | None:
         return None
 
 
-def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldResult]) -> Chapter:
+def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> Chapter:
     """Show results beside the published numbers.
 
     Parameters
@@ -278,28 +278,20 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], Field
             more.append((row.row, [*(cells[name] for name in METRICS[2:]), Cell(text=about[2])]))
         if not shown:
             continue
+        title, columns = f"{data}: popularity bias and memory", [*METRICS[2:], "MB"]
         tables.append(Table(data, data, "row", ["recall@20", "NDCG@20", "epochs", "CPU s"], shown))
-        tables.append(
-            Table(
-                f"{data}-more",
-                f"{data}: popularity bias and memory",
-                "row",
-                [*METRICS[2:], "MB"],
-                more,
-                on_screen=False,
-            )
-        )
+        tables.append(Table(f"{data}-more", title, "row", columns, more, on_screen=False))
     about = ["Below: the published number and the difference.", count_in_words(rows, results)]
     about += [f"{row.row} on {row.data}: {row.remark}." for row in rows if row.remark]
     return Chapter("field", "The field's benchmark table", about, tables, missing=missing)
 
 
-def _values(result: FieldResult | None, metric: str) -> tuple[float, ...]:
+def _values(result: _FieldResult | None, metric: str) -> tuple[float, ...]:
     value = None if result is None else result.metrics.get(metric)
     return () if value is None else (value,)
 
 
-def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldResult]) -> dict[tuple[str, str], float]:
+def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> dict[tuple[str, str], float]:
     """Relative difference of recall@20 to the published number, of every row that has both.
 
     Parameters
@@ -319,7 +311,7 @@ def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldRe
     return found
 
 
-def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], FieldResult]) -> str:
+def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> str:
     """Count the rows near their published number.
 
     Parameters
@@ -333,6 +325,5 @@ def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], Fiel
     far = [abs(one) for one in differences(rows, results).values()]
     near = [f"{sum(one <= limit for one in far)} within {limit:.0%}" for limit in WITHIN]
     above = sum(one > WITHIN[0] for one in differences(rows, results).values())
-    total = sum(1 for row in rows if row.published)
-    measured = f"recall@20 of {len(far)} of {total} rows with a published number"
+    measured = f"recall@20 of {len(far)} of {sum(bool(row.published) for row in rows)} rows with a published number"
     return f"{measured}: {', '.join(near)}; {above} more than 2% above it."

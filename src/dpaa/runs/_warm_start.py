@@ -71,18 +71,19 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
         there = torch.from_numpy(known[side])
         table[side][there] = rows[torch.from_numpy(index[side].astype(np.int64))[there]].cpu()
     begun = _begin_at_neighbours(graph, table, known)
-    about: dict[str, Any] = {
-        "run": str(before.path.resolve()) if before.path else None,
-        "method": old.name,
-        "fingerprint": before.trained_on.fingerprint,
-        "step": method.warmup_steps,  # the learning rate need not rise from 0 again
-    }
+    about = _origin(before) | {"step": method.warmup_steps}  # the learning rate need not rise from 0 again
     for words, side in zip(("users", "items"), _sides(graph), strict=True):
         counts = {"kept": known, "from_neighbours": begun & ~known, "random": ~begun}
         about[words] = {origin: int(nodes[side].sum()) for origin, nodes in counts.items()}
     parameters = _carried_parameters(method, old) if old.name == method.name else {}
     table = (SHRINK * table).to(graph.device)
     return Start(table, parameters, step=method.warmup_steps, patience_share=PATIENCE_SHARE, origin={ORIGIN: about})
+
+
+def _origin(model: Model) -> dict[str, Any]:
+    """What a manifest says of the run that a training begins with."""
+    run = str(model.path.resolve()) if model.path else None
+    return {"run": run, "method": model.method.name, "fingerprint": model.trained_on.fingerprint}
 
 
 def _sides(graph: BipartiteGraph) -> tuple[slice, slice]:
@@ -189,11 +190,7 @@ def read_pretrained(given: Model | str | Path, data: Dataset, n_layers: int) -> 
     name, method = str(model.path or "the model"), model.method
     if not isinstance(method, GraphMethod):
         raise InputError(f"{name} is a run of {method.name}, which has no embeddings; give a run of a trained method")
-    origin: dict[str, Any] = {
-        "run": str(model.path.resolve()) if model.path else None,
-        "method": method.name,
-        "fingerprint": model.trained_on.fingerprint,
-    }
+    origin = _origin(model)
     users, items = indices = [encode(data.user_ids, model.user_ids), encode(data.item_ids, model.item_ids)]
     for index, wanted in zip(indices, (data.user_ids, data.item_ids), strict=True):
         if missing := int((index < 0).sum()):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpaa._text import counted
 from dpaa.data.attributes import ItemAttributes
-from dpaa.data.ids import Column, check_ids, encode
+from dpaa.data.ids import Column, Ints, Mask, check_ids, encode
 from dpaa.data.pairs import Pairs
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.methods.base import Histories
@@ -29,7 +29,7 @@ from dpaa.ranking.reranker import Reranker
 
 Ids = Iterable[object] | pl.Series
 Dial = float | str | None
-Ints = NDArray[Any]
+Rerank = Reranker | str | None
 SCORE, RANK, SOURCE = "score", "rank", "source"
 MODEL, HISTORY, POPULARITY = "model", "history", "popularity"
 SOURCES = (MODEL, HISTORY, POPULARITY)
@@ -58,7 +58,7 @@ class ListOptions(TypedDict, total=False):
     """Column of the items → how many different values a list must have, as far as there are so many."""
     popularity_dial: Dial
     """κ: above 0 leans to popular items, below 0 away from them, 0 is the method itself; None or "run": the run's."""
-    rerank: Reranker | str | None
+    rerank: Rerank
     """Re-ranker that makes lists from scores: "run" (the default) is the one that the run keeps, None is none."""
 
 
@@ -151,11 +151,7 @@ class People:
 
 
 def people_of(
-    users: Ids | None,
-    histories: pl.DataFrame | None,
-    user_ids: pl.Series,
-    item_ids: pl.Series,
-    warm: NDArray[np.bool_],
+    users: Ids | None, histories: pl.DataFrame | None, user_ids: pl.Series, item_ids: pl.Series, warm: Mask
 ) -> People:
     """Users whose lists are wanted, and where each list comes from.
 

@@ -13,8 +13,7 @@ from dpaa.data.ids import Column, encode
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import DialCurve, check_objective, dial_curve
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
-from dpaa.ranking.reranker import Reranker
-from dpaa.runs.lists import Dial
+from dpaa.runs.lists import Dial, Rerank
 from dpaa.runs.model import Model
 
 SAME_LOG = 0.5
@@ -30,7 +29,7 @@ def evaluate(
     overlap: Overlap = "drop",
     mask_valid: bool = False,
     popularity_dial: float | str | None = None,
-    rerank: Reranker | str | None = "run",
+    rerank: Rerank = "run",
     group_by: str | None = None,
     split: Literal["valid", "test"] = "test",
 ) -> Evaluation:
@@ -69,9 +68,7 @@ def need_dataset(data: object) -> None:
     need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
 
 
-def measured(
-    model: Model, evaluator: Evaluator, dial: Dial = None, rerank: Reranker | str | None = "run"
-) -> Evaluation:
+def measured(model: Model, evaluator: Evaluator, dial: Dial = None, rerank: Rerank = "run") -> Evaluation:
     """All metrics of a model's lists for the evaluator's users.
 
     A model of an earlier state of the log ranks what it knows: users it has no training pairs of get its popularity

@@ -15,7 +15,7 @@ import torch
 
 from dpaa.data.attributes import TITLE
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, check_ids, look_up
+from dpaa.data.ids import Column, Ints, check_ids, look_up
 from dpaa.data.shards import Shard
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, active_kappa
@@ -28,7 +28,7 @@ from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
 from dpaa.runs import lists as _lists
 from dpaa.runs.folder import RunFolder, RunRecord, save_model
-from dpaa.runs.lists import RANK, SCORE, SOURCE, Dial, Ids, Ints, ListOptions, Lists
+from dpaa.runs.lists import RANK, SCORE, SOURCE, Dial, Ids, ListOptions, Lists, Rerank
 
 BLOCK_VECTORS = 65_536
 """Users or items whose vectors are exported at once."""
@@ -199,7 +199,7 @@ class Model(RunRecord):
             raise InputError(f"the popularity dial must be {allowed}, got {dial!r}")
         return kappa
 
-    def reranker(self, rerank: Reranker | str | None = "run") -> Reranker | None:
+    def reranker(self, rerank: Rerank = "run") -> Reranker | None:
         """The re-ranker that makes lists from scores.
 
         Parameters
@@ -277,8 +277,7 @@ class Model(RunRecord):
         return allowed, notes
 
     def _frame(self, where: slice, block: RankedBlock, people: _lists.People) -> pl.DataFrame:
-        owners = people.ids[where].alias(Column.USER)
-        frame = self._table(owners, Column.ITEM, block.items, block.scores)
+        frame = self._table(people.ids[where].alias(Column.USER), Column.ITEM, block.items, block.scores)
         if not people.marked:
             return frame
         lengths = (block.items >= 0).sum(axis=1)

@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from typing import Annotated, Any, Literal
@@ -27,19 +28,9 @@ from starlette.responses import Response
 import dpaa
 from dpaa.errors import InputError
 from dpaa.ranking.reranker import Reranker
+from dpaa.serving._batcher import Batcher, OverloadedError
 from dpaa.serving._middleware import PROBLEM, Metrics, Middleware, overloaded, problem
-from dpaa.serving._snapshot import (
-    Batcher,
-    Listed,
-    OverloadedError,
-    Parameters,
-    Snapshot,
-    compute,
-    find,
-    find_all,
-    search,
-    taken_items,
-)
+from dpaa.serving._snapshot import Listed, Parameters, Snapshot, compute, find, find_all, search, taken_items
 from dpaa.serving._snapshot import Query as ListQuery
 from dpaa.serving.options import ServeOptions
 
@@ -157,14 +148,7 @@ class Service:
             if wish.only:
                 some = model.candidates if allow is None else allow
                 allow = model.columns.allowed(wish.only, np.arange(len(model.item_ids)) if some is None else some)
-        return Parameters(
-            wish.k,
-            model.kappa(wish.dial) + 0.0,  # -0.0 is 0
-            self.reranker(wish.rerank),
-            find_all(model.item_ids, wish.exclude),
-            allow,
-            **limits,
-        )
+        return replace(self.sampled(wish), exclude=find_all(model.item_ids, wish.exclude), allow=allow, **limits)
 
     def reranker(self, wish: str) -> Reranker | None:
         """The re-ranker of a request, which cannot name a class."""
@@ -172,9 +156,9 @@ class Service:
             raise HTTPException(400, "a request names no class; name a re-ranker that the service knows")
         return self.model.reranker(wish)
 
-    def sampled(self, wish: SampleQuery) -> Parameters:
+    def sampled(self, wish: SampleQuery | RecommendQuery) -> Parameters:
         """How the lists of a sample are made."""
-        return Parameters(wish.k, self.model.kappa(wish.dial) + 0.0, self.reranker(wish.rerank))
+        return Parameters(wish.k, self.model.kappa(wish.dial) + 0.0, self.reranker(wish.rerank))  # -0.0 is 0
 
     def of_user(self, parameters: Parameters, user: int) -> ListQuery:
         """The model's list for a user with training pairs, the popularity list for any other."""

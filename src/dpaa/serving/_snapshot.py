@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from dpaa._text import json_text
-from dpaa.data.ids import WHOLE_NUMBER, is_text
+from dpaa.data.ids import WHOLE_NUMBER, Ints, is_text
 from dpaa.data.pairs import Pairs, popular_items
 from dpaa.errors import InputError
 from dpaa.methods.base import Histories
@@ -29,12 +26,7 @@ from dpaa.ranking.registry import RERANKERS
 from dpaa.ranking.reranker import Reranker, stored_reranker
 from dpaa.runs.model import Model
 
-Ints = NDArray[Any]
 NO_ITEMS: Ints = np.empty(0, dtype=np.int64)
-MOST_TOGETHER = 32
-"""Lists of one batch."""
-Q = TypeVar("Q")
-A = TypeVar("A")
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,81 +148,6 @@ def _listed(blocks: Any) -> list[Listed]:
         for block in ranked
         for items, scores in zip(block.items, block.scores, strict=True)
     ]
-
-
-class OverloadedError(Exception):
-    """As many queries wait as may wait."""
-
-
-class Batcher(Generic[Q, A]):
-    """Queries that arrive while a batch computes form the next one, so a quiet service never waits for company.
-
-    Parameters
-    ----------
-    compute : queries → an answer or an error for each
-    most_waiting : queries that may wait
-    inline : whether a batch is so short that it runs in the event loop, which saves the way to a thread and back
-    observe : gets the size of every batch
-    """
-
-    def __init__(
-        self,
-        compute: Callable[[Sequence[Q]], Sequence[A | Exception]],
-        most_waiting: int = 256,
-        inline: bool = False,
-        observe: Callable[[int], None] = lambda _size: None,
-    ) -> None:
-        self._compute, self._most_waiting, self._inline, self._observe = compute, most_waiting, inline, observe
-        self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lists")
-        self._busy = False
-
-    def is_full(self) -> bool:
-        """Whether no further query may wait."""
-        return len(self._waiting) >= self._most_waiting
-
-    async def ask(self, *queries: Q) -> list[A]:
-        """Answers of these queries; an `OverloadedError` at once if they are too many."""
-        if len(self._waiting) + len(queries) > self._most_waiting:
-            raise OverloadedError
-        loop = asyncio.get_running_loop()
-        futures: list[asyncio.Future[A]] = [loop.create_future() for _ in queries]
-        self._waiting.extend(zip(queries, futures, strict=True))
-        if not self._busy:
-            self._busy = True
-            loop.call_soon(self._begin)  # after all requests that arrived in this turn
-        return await asyncio.gather(*futures)
-
-    def _begin(self) -> None:
-        batch: list[tuple[Q, asyncio.Future[A]]] = []
-        while self._waiting and len(batch) < MOST_TOGETHER:
-            entry = self._waiting.popleft()
-            if not entry[1].done():  # a request that timed out is not computed
-                batch.append(entry)
-        self._busy = bool(batch)
-        if not batch:
-            return
-        self._observe(len(batch))
-        queries, futures = [entry[0] for entry in batch], [entry[1] for entry in batch]
-        if self._inline:
-            self._end(futures, self._compute(queries))
-        else:
-            computing = asyncio.get_running_loop().run_in_executor(self._thread, self._compute, queries)
-            computing.add_done_callback(lambda done: self._end(futures, done.result()))
-
-    def _end(self, futures: list[asyncio.Future[A]], answers: Sequence[A | Exception]) -> None:
-        for future, answer in zip(futures, answers, strict=True):
-            if future.done():
-                continue
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
-        asyncio.get_running_loop().call_soon(self._begin)
-
-    def close(self) -> None:
-        """Release the thread; queries that still wait are not computed."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 Id = int | str
@@ -366,8 +283,8 @@ class Snapshot:
         if curve is None:
             return None
         return [
-            {"k": curve.k, **{name: None if np.isnan(value) else value for name, value in point.items()}}
-            for point in curve.per_kappa
+            {"k": curve.k, **{name: None if np.isnan(value) else value for name, value in vars(point).items()}}
+            for point in curve.points
         ]
 
 

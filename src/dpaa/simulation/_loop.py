@@ -33,7 +33,7 @@ from torch import Tensor
 from dpaa._io import temporary_folder
 from dpaa._text import finite, name_and_values
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import SPLITS, Column
+from dpaa.data.ids import SPLITS, Column, Floats, Mask
 from dpaa.data.pairs import Pairs, popular_items
 from dpaa.data.sources.severity import with_severity
 from dpaa.data.sources.world import simulate_world
@@ -52,7 +52,6 @@ from dpaa.runs.model import Model, load, make_method
 
 Keys = NDArray[np.int64]
 """Pairs as ascending `user · n_items + item`."""
-Mask = NDArray[np.bool_]
 Refit = Literal["warm", "cold", "never"]
 BOUNDS = ("oracle", "random")
 """Policies that no recommender is: all that users like first, and any order."""
@@ -91,7 +90,7 @@ class ClickModel:
             if not 0 <= getattr(self, name) <= high:
                 raise InputError(f"{name} of the click model must be from 0 to {high:g}, got {getattr(self, name):g}")
 
-    def clicked(self, liked: Mask, chance: NDArray[np.float64]) -> tuple[Mask, Mask]:
+    def clicked(self, liked: Mask, chance: Floats) -> tuple[Mask, Mask]:
         """Draw what is looked at, and what is clicked.
 
         Parameters
@@ -210,8 +209,7 @@ class _Policy:
 def _policy(text: str, data: Dataset, seed: int) -> _Policy:
     """Read `METHOD|RUN|debias|oracle|random[,NAME=VALUE…][+RERANKER[,NAME=VALUE…]]`."""
     head, plus, rerank = text.partition("+")
-    form = "METHOD,NAME=VALUE+RERANKER,NAME=VALUE"
-    name, params = name_and_values(head, f"the policy {text!r}", form)
+    name, params = name_and_values(head, f"the policy {text!r}", "METHOD,NAME=VALUE+RERANKER,NAME=VALUE")
     refit: Any = params.pop("refit", "warm")
     if refit not in get_args(Refit):
         raise InputError(f"refit of the policy {text!r} must be one of {', '.join(get_args(Refit))}, got {refit!r}")
@@ -235,14 +233,8 @@ def _chosen(text: str, params: Mapping[str, str], refit: Any, data: Dataset, see
         keep = float(kept)
     except ValueError:
         raise InputError(f"keep_accuracy of the policy {text!r} must be a number, got {kept!r}") from None
-    how: dict[str, Any] = {
-        "keep_accuracy": keep,
-        "methods": methods.split() or None,
-        "settings": settings,
-        "seed": seed,
-    }
     with temporary_folder("dpaa-simulate-") as folder:
-        debias(folder, data, **how)
+        debias(folder, data, keep_accuracy=keep, methods=methods.split() or None, settings=settings, seed=seed)
         model = load(folder)
     return _Policy(text, model.method, model.kappa(), model.reranker(), refit, replace(model, path=None))
 
@@ -283,13 +275,11 @@ class Simulation:
         a pair per round; the width is NaN with one seed
         """
         rows = self.frame.filter(pl.col("policy") == policy).group_by("round").agg(pl.col(metric)).sort("round")
-        found = []
-        for values in map(np.array, rows[metric].to_list()):
-            n, wide = len(values), float("nan")
-            if n > 1:
-                wide = float(stdtrit(n - 1, (1 + CONFIDENCE) / 2) * values.std(ddof=1) / np.sqrt(n))
-            found.append((float(values.mean()), wide))
-        return found
+        seeds = np.array(rows[metric].to_list())  # (rounds, seeds)
+        n = seeds.shape[1]
+        deviation = seeds.std(axis=1, ddof=1) if n > 1 else np.full(len(seeds), np.nan)
+        wide = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * deviation / np.sqrt(n)
+        return list(zip(seeds.mean(axis=1).tolist(), wide.tolist(), strict=True))
 
     def sentences(self) -> list[str]:
         """Say in one sentence per policy what the loop makes of it.

@@ -135,13 +135,9 @@ def plan(
         variance, known = float(one.var(ddof=1) + other.var(ddof=1)), min(len(one), len(other)) / len(first.per_user)
         # Relative to the recommender in production, whose mean is known before the test.
         wanted = detect * abs(float(one.mean()))
-        users = [
-            2 * users_needed(variance, difference, power, confidence) / known
-            for difference in (wanted, float(other.mean() - one.mean()))
-        ]
-        days = [
-            None if users_per_day is None or math.isnan(each) else max(1, math.ceil(each / users_per_day))
-            for each in users
-        ]
-        needs.append(Need(name, float(one.mean()), float(other.mean()), wanted, users[0], users[1], days[0], days[1]))
+        means = float(one.mean()), float(other.mean())
+        both = (users_needed(variance, each, power, confidence) for each in (wanted, means[1] - means[0]))
+        users = [2 * each / known for each in both]
+        days = (None if math.isnan(each) else max(1, math.ceil(each / (users_per_day or math.inf))) for each in users)
+        needs.append(Need(name, *means, wanted, users[0], users[1], *(days if users_per_day else ())))
     return Plan((entries[0].name, entries[1].name), tuple(needs), detect, power, confidence, users_per_day)

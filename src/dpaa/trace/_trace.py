@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from dpaa.data.ids import Floats, Mask
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.graph._layers import edge_cosines
@@ -32,7 +32,6 @@ from dpaa.methods.pretrained import PRETRAINED
 from dpaa.runs.folder import RunFolder
 from dpaa.runs.model import Model, load
 
-Floats = NDArray[np.float64]
 ByDecile = list[float | None]
 """Ten numbers, rare → popular; None for a decile without items."""
 DECILES = 10
@@ -226,7 +225,7 @@ class Tracer:
         plain = self.count * _norms(items)[self.item]
         weighted = plain * self.weights[0].to_user.numpy() / self.plain
 
-        def ratio(messages: Floats, p: NDArray[np.bool_], q: NDArray[np.bool_]) -> float:
+        def ratio(messages: Floats, p: Mask, q: Mask) -> float:
             top, bottom = (float(messages[group[self.item]].sum()) for group in (p, q))
             return top / bottom if bottom else math.inf
 

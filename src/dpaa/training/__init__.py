@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dpaa.training._state import Callbacks, Checkpoint, CheckpointFolder, EpochReport, Start
+from dpaa.training._checkpoint import Checkpoint, CheckpointFolder, Start
+from dpaa.training._state import Callbacks, EpochReport
 from dpaa.training.trainer import MONITOR, Interrupted, Trainer
 
 __all__ = ["MONITOR", "Callbacks", "Checkpoint", "CheckpointFolder", "EpochReport", "Interrupted", "Start", "Trainer"]

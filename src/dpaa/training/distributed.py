@@ -28,23 +28,14 @@ LONGEST_WAIT = timedelta(days=1)
 """For a validation by rank 0, or its training of a closed form; a process that died is noticed at once."""
 
 
-class _LostProcessError(InputError):
-    """Another process of this training has ended."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "another process of this training was lost, perhaps for want of memory; continue from the last checkpoint "
-            "with the same command and --resume"
-        )
-
-
 @contextmanager
 def _lost() -> Iterator[None]:
     """Name what torch.distributed raises when a connection breaks."""
     try:
         yield
     except RuntimeError:
-        raise _LostProcessError from None
+        lost = "another process of this training was lost, perhaps for want of memory"
+        raise InputError(f"{lost}; continue from the last checkpoint with the same command and --resume") from None
 
 
 class Peers:

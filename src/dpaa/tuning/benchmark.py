@@ -63,7 +63,6 @@ def benchmark(
     seeds: int = 3,
     jobs: int = 1,
     k: int = 20,
-    baseline: str | None = None,
     metrics: Sequence[str] = (),
     settings: Mapping[str, object] | None = None,
     seed: int = 0,
@@ -78,7 +77,6 @@ def benchmark(
     methods : at least two; one that cannot be trained (an extra that is not installed) is left out and noted
     trials, seeds, jobs, seed, say : as in `tune`
     k : length of the lists
-    baseline : method that the others are compared with; default: the first
     metrics : to compare; default: those of `compare`
     settings : fixed for every method that has them
 
@@ -87,8 +85,7 @@ def benchmark(
     How each method was tuned, and the comparison
     """
     kinds = list(dict.fromkeys(find_method(name) for name in methods))
-    first = find_method(baseline or (methods[0] if methods else ""))
-    if len(kinds) < 2 or first not in kinds:
+    if len(kinds) < 2:
         raise InputError("name at least two methods, the baseline among them, such as --methods lightgcn,dpaa")
     fixed = {kind.name: known(settings or {}, kind) for kind in kinds}
     unknown = (settings or {}).keys() - {name for own in fixed.values() for name in own if name != "seed"}
@@ -109,10 +106,10 @@ def benchmark(
                 studies[kind.name] = tune(place, data, kind.name, settings=fixed[kind.name], **how)
             except InputError as error:
                 notes.append(f"{kind.name} was left out: {error}")
-        if len(studies) < 2 or first.name not in studies:
+        if len(studies) < 2 or kinds[0].name not in studies:
             raise InputError(f"fewer than two methods, or no baseline, are left to compare ({'; '.join(notes)})")
         models = {name: [load(run["folder"]) for run in study.runs] for name, study in studies.items()}
-        comparison = compare(data, models, k=k, baseline=first.name, metrics=metrics)
+        comparison = compare(data, models, k=k, baseline=kinds[0].name, metrics=metrics)
         result = Benchmark(Path(folder), data.name, [_row(study) for study in studies.values()], comparison, notes)
         for ending in FORMATS:
             write_table(comparison, home / (f"comparison{ending}" if ending == ".json" else f"table{ending}"))

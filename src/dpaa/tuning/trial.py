@@ -180,4 +180,4 @@ class TuningGoal:
 
 
 def _merit(key: str, value: float) -> float:
-    return {"high": value, "low": -value, "zero": -abs(value)}[METRICS[key.partition("@")[0]].better]
+    return METRICS[key.partition("@")[0]].merit(value)

@@ -15,21 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import IDS, SPLITS, Column, distinct_ids, encode
+from dpaa.data.ids import IDS, SPLITS, Column, Ints, distinct_ids, encode
 from dpaa.data.inputs import open_log
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.splits import random_share
 from dpaa.errors import InputError
 
-Ints = NDArray[Any]
 VALID_SHARE, TEST_SHARE, DRAWN_SHARE = 0.1, 0.2, 0.2
 
 
@@ -53,8 +50,7 @@ def read_pairs(
     """
     if len(sources) == 1 and (Path(sources[0]) / ABOUT_FILE).exists():
         dataset = read_dataset(sources[0])
-        frames = [dataset.frame(split).select(IDS) for split in SPLITS]
-        return pl.concat(frames).unique().sort(IDS), []
+        return pl.concat([dataset.frame(split).select(IDS) for split in SPLITS]).unique().sort(IDS), []
     rule = PositiveRule.parse(positive) if positive else None
     log = read_log(open_log(sources, file_format), columns, rule, Reading(may_drop=False), once=True)
     return log.frame.select(IDS), list(log.notes)

@@ -14,6 +14,7 @@ from torch import Tensor
 from dpaa.data.pairs import popular_items
 from dpaa.errors import InputError
 from dpaa.graph.kernels import top_k
+from dpaa.ranking.quotas import Picked
 from dpaa.ranking.reranker import Candidates, Reranker
 
 
@@ -31,13 +32,11 @@ class TopCandidates(Reranker):
         same shape.
         """
 
-    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """The list's own scores and columns."""
         return _of_the_best(self, self.depth, scores, users, k, candidates)
 
-    def rerank_lists(
-        self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
-    ) -> tuple[Tensor, Tensor]:
+    def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """The first `depth` of each list are its candidates."""
         n = max(self.depth, k)
         scores, items = scores[:, :n], items[:, :n].clamp(min=0)
@@ -90,15 +89,13 @@ class Rescored(Reranker):
         Popularity is the items' training count, (n,) or (users, n).
         """
 
-    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> tuple[Tensor, Tensor]:
+    def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """The highest new scores."""
         if self.depth == "all":
             return top_k(self.rescored(scores.double(), candidates.popularity), k)
         return _of_the_best(self, self.depth, scores, users, k, candidates)
 
-    def rerank_lists(
-        self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates
-    ) -> tuple[Tensor, Tensor]:
+    def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
         """The same of lists; ties go to the better rank."""
         n = scores.shape[1] if self.depth == "all" else max(self.depth, k)
         popularity = candidates.graph.item_degree[items[:, :n].clamp(min=0)]
@@ -107,7 +104,7 @@ class Rescored(Reranker):
 
 def _of_the_best(
     reranker: Reranker, depth: int, scores: Tensor, users: Tensor, k: int, candidates: Candidates
-) -> tuple[Tensor, Tensor]:
+) -> Picked:
     """Each user's best columns as a list, and what the re-ranker makes of it."""
     values, columns = top_k(scores, min(max(depth, k), scores.shape[1]))
     items = columns if candidates.items is None else candidates.items[columns.clamp(min=0)]

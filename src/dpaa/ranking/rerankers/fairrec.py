@@ -13,18 +13,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_flow
 from torch import Tensor
 
+from dpaa.data.ids import Ints, Mask
 from dpaa.errors import InputError
 from dpaa.ranking.reranker import Candidates
 from dpaa.ranking.rerankers._greedy import Grouped
-
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 class FairRec(Grouped):

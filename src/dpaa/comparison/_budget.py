@@ -1,0 +1,85 @@
+"""What each side of a comparison was given to learn with: trainings that differ in it say little about methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpaa.runs.model import Model
+
+
+@dataclass(frozen=True)
+class TrainingBudget:
+    """What a run was given to learn with: sides of a comparison should have had the same."""
+
+    epochs: int | None
+    """At most; None for methods without epochs."""
+    patience: int | None
+    learning_rate: float | None
+    trials: int
+    """Of tuning."""
+    best_epoch: int | None
+    """None where there was no validation to choose it."""
+
+    @classmethod
+    def of_model(cls, model: Model) -> TrainingBudget:
+        """Read the budget of a fitted or loaded model.
+
+        Parameters
+        ----------
+        model : with or without a run folder
+
+        Returns
+        -------
+        its epochs, patience, learning rate, trials and best epoch
+        """
+        parts = (model.manifest.get(name) for name in ("training", "tuning"))
+        training, tuning = (part if isinstance(part, dict) else {} for part in parts)
+        best = training.get("best_epoch") if training.get("best_valid_recall@20") is not None else None
+        epochs, patience, rate = map(model.method.get_params().get, ("epochs", "patience", "learning_rate"))
+        return cls(epochs, patience, rate, tuning.get("trials", 0), best)
+
+
+def unfinished(name: str, runs: Sequence[TrainingBudget]) -> str | None:
+    """One sentence where the best epoch of a run was the last one allowed.
+
+    Parameters
+    ----------
+    name : of the method or entry
+    runs : its budgets
+
+    Returns
+    -------
+    the sentence, or None
+    """
+    last = [run.epochs for run in runs if run.epochs and run.best_epoch == run.epochs]
+    remedy = f"it may not have finished learning; allow more with --set epochs={2 * max(last)}" if last else ""
+    return f"{name}: the best epoch was the last one allowed; {remedy}" if last else None
+
+
+def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> list[str]:
+    """What to know of the trainings of a comparison: unequal budgets, and who may not have finished learning.
+
+    Learning rates that were tuned in as many trials may differ: each side then has its own best.
+
+    Parameters
+    ----------
+    sides : names and the budgets of their runs
+
+    Returns
+    -------
+    sentences
+    """
+    first = {name: runs[0] for name, runs in sides if runs and runs[0].epochs is not None}
+    given = [
+        (one.epochs, one.patience, one.trials, None if one.trials else one.learning_rate) for one in first.values()
+    ]
+    warnings = [line for name, runs in sides if (line := unfinished(name, runs))]
+    if all(one == given[0] for one in given):
+        return warnings
+    described = "; ".join(
+        f"{name} up to {one.epochs} epochs with patience {one.patience} at learning rate {one.learning_rate}, tuned in "
+        f"{one.trials} trials"
+        for name, one in first.items()
+    )
+    return [f"unequal training budgets: {described}; train and tune them alike before comparing", *warnings]
