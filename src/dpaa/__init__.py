@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dpaa.methods.apda import APDA as APDA
     from dpaa.methods.bc_loss import BCLoss as BCLoss
     from dpaa.methods.bsl import BSL as BSL
+    from dpaa.methods.bspm import BSPM as BSPM
     from dpaa.methods.cause import CausE as CausE
     from dpaa.methods.cvib import CVIB as CVIB
     from dpaa.methods.dap import DAP as DAP

@@ -132,6 +132,18 @@ def test_turbo_cf_as_its_authors_have_it(order: int) -> None:
     assert_same(made.scorer()(torch.arange(N_USERS)), golden("turbo_cf")["scores"][str(order)], 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("solver", "settings"),
+    [
+        ("rk4", {"order": 4, "sharpening": 2.5, "ideal_weight": 0.2}),
+        ("euler", {"order": 1, "sharpening": 1.2, "ideal_weight": 0.3, "with_blurred": True}),
+    ],
+)
+def test_bspm_as_its_authors_have_it(solver: str, settings: dict[str, Any]) -> None:
+    made = learned(dpaa.BSPM, graph(), rank=3, **settings)
+    assert_same(made.scorer()(torch.arange(N_USERS)), golden("bspm")["scores"][solver])
+
+
 def test_simgcl_as_warprec_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made = method(dpaa.SimGCL, layers=2, contrast_weight=0.3, noise=0.15, temperature=0.25, l2=0.01)
     noise(monkeypatch, 7)

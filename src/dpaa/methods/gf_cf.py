@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from pydantic import Field
@@ -14,6 +16,7 @@ from dpaa.graph.kernels import bag
 from dpaa.methods._shared import items_of, items_of_users, users_of_items
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
+Filter = Callable[[Tensor], Tensor]
 DENSE_SIDE = 1024
 """Users or items, whichever are fewer, up to which the whole decomposition is made at once."""
 
@@ -83,16 +86,34 @@ class GFCF(ClosedForm):
         down = torch.ones(len(of_users.columns), device=self.graph.device)
         item_length = of_items.lengths.float().sqrt()
 
+        def blur(rows: Tensor) -> Tensor:
+            scaled = rows * item_scale[:, None]
+            messages = bag(of_users.starts, of_users.columns, down, scaled) * (user_scale**2)[:, None]  # (n_users, b)
+            return bag(of_items.starts, of_items.columns, down, messages) * item_scale[:, None]
+
+        def ideal(rows: Tensor) -> Tensor:
+            passed = self.basis @ (self.basis.T @ (rows * item_scale[:, None]))
+            return self.ideal_weight * passed * item_length[:, None]
+
         def score(index: Tensor) -> Tensor:
             owner, item = taken.entries(index)
-            row = torch.zeros(n_items, len(index), device=self.graph.device)
-            row[item, owner] = 1.0
-            scaled = row * item_scale[:, None]
-            messages = bag(of_users.starts, of_users.columns, down, scaled) * (user_scale**2)[:, None]  # (n_users, b)
-            scores = bag(of_items.starts, of_items.columns, down, messages) * item_scale[:, None]
-            if self.ideal_weight:
-                passed = self.basis @ (self.basis.T @ scaled)
-                scores = scores + self.ideal_weight * passed * item_length[:, None]
+            rows = torch.zeros(n_items, len(index), device=self.graph.device)
+            rows[item, owner] = 1.0
+            scores = self.filtered(rows, blur, ideal)
             return (scores if items is None else scores[items]).T
 
         return score
+
+    def filtered(self, rows: Tensor, blur: Filter, ideal: Filter) -> Tensor:
+        """Apply the filters to users' items.
+
+        Parameters
+        ----------
+        rows : (n_items, users) 1 where a user took an item
+        blur, ideal : the first filter, and the second times its weight
+
+        Returns
+        -------
+        (n_items, users) scores
+        """
+        return blur(rows) + ideal(rows) if self.ideal_weight else blur(rows)

@@ -58,6 +58,7 @@ METHODS: Registry[Method] = Registry(
         "ease": "dpaa.methods.ease:EASE",
         "ips-lae": "dpaa.methods.ips_lae:IPSLAE",
         "gf-cf": "dpaa.methods.gf_cf:GFCF",
+        "bspm": "dpaa.methods.bspm:BSPM",
         "turbo-cf": "dpaa.methods.turbo_cf:TurboCF",
         "svd-gcn": "dpaa.methods.svd_gcn:SVDGCN",
         "als": "dpaa.methods.als:ALS",
