@@ -232,6 +232,30 @@ def test_macr_as_the_authors_of_bc_loss_have_it() -> None:
     assert_same(made.scorer()(torch.arange(N_USERS)) * share[:, None], found["scores"])
 
 
+def test_ppac_as_its_authors_have_it() -> None:
+    found = golden("ppac")
+    strengths = {"personal_strength": 1.5, "global_strength": -0.7}
+    made = method(dpaa.PPAC, layers=3, neighbours=4, proxy_weight=0.5, l2=0.01, **strengths)
+    with torch.no_grad():
+        for name, weight in found["weights"].items():
+            getattr(made, name).copy_(torch.tensor(weight))
+    check("ppac", made, Batch(*triples()))
+    for name, gradient in found["gradients"].items():
+        assert_same(getattr(made, name).grad, gradient)
+    made.begin()
+    assert_same(all_scores(made), found["scores"])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("cvib", {"layers": 2, "agreement_weight": 4}), ("cvib_authors", {"layers": 0, "agreement_weight": 0})],
+)
+def test_cvib_as_a_port_and_its_authors_have_it(name: str, settings: dict[str, Any]) -> None:
+    users, items = torch.tensor(golden("cvib")["random"]).T
+    made = method(dpaa.CVIB, confidence_weight=0.3, l2=0, **settings)
+    check(name, made, Batch(*triples(), more_users=(users,), more_items=(items,)))
+
+
 def test_pd_and_pda_as_recbole_debias_has_them() -> None:
     found = golden("pda")
     pd, pda = (method(kind, layers=0, popularity_power=0.3, l2=0) for kind in (dpaa.PD, dpaa.PDA))
@@ -286,6 +310,7 @@ def test_ipl_as_its_authors_have_it() -> None:
         ("ease", dpaa.EASE, {"ridge": 2.5}),
         ("ips_lae", dpaa.IPSLAE, {"ridge": 2.5, "propensity_slope": 0.6}),
         ("gf_cf", dpaa.GFCF, {"rank": 3, "ideal_weight": 0.3}),
+        ("item_knn", dpaa.ItemKNN, {"neighbours": 4}),
         ("svd_gcn", dpaa.SVDGCN, {"rank": 4, "emphasis": 3.0, "degree_shift": 4.0}),
     ],
 )
