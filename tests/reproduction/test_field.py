@@ -1,7 +1,9 @@
 """The field's table: what is held out, what is refitted, what is kept, and the committed results."""
 
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,6 +144,24 @@ def test_mistakes(tmp_path: Path, benchmarks: Path, monkeypatch: pytest.MonkeyPa
     assert "is not a file of results" in run_dpaa("reproduce", "field").err
 
 
+def wide(results: dict[tuple[str, str], Any]) -> str:
+    """Ours / published recall@20, a row per method and a column per split; in bold what is more than 2% away."""
+    sets = list(dict.fromkeys(row.data for row in field.FIELD))
+    cells, far = dict[tuple[str, str], str](), field.differences(field.FIELD, results)
+    for row in field.FIELD:
+        one, known = results.get((row.data, row.row)), row.published.get("recall@20")
+        ours = "–" if one is None else f"{one.metrics['recall@20']:.4f}"
+        ours = f"**{ours}**" if abs(far.get((row.data, row.row), 0)) > field.WITHIN[0] else ours
+        cells[row.row, row.data] = f"{ours} / {known:.4f}" if known else "" if one is None else ours
+    names = [name for name in dict.fromkeys(row.row for row in field.FIELD) if any(cells.get((name, s)) for s in sets)]
+    lines = [
+        ["", *sets],
+        ["---"] * (len(sets) + 1),
+        *([name, *(cells.get((name, s), "") for s in sets)] for name in names),
+    ]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = ROOT / "results" / "field.jsonl"
     if not file.exists():
@@ -157,5 +177,14 @@ def test_committed_results_are_those_of_the_page(tmp_path: Path, monkeypatch: py
     assert table["GF-CF", "recall@20"] == results["gowalla", "GF-CF"].metrics["recall@20"]
     page = (ROOT / "docs" / "results" / "field.csv").read_text(encoding="utf-8")
     assert (tmp_path / "out" / "field.csv").read_text(encoding="utf-8") == page
+    home = ROOT / "docs" / "field.md"
+    before, rest = home.read_text(encoding="utf-8").split("<!-- field -->\n")
+    table, after = rest.split("<!-- end -->")
+    if os.environ.get("DPAA_WRITE_DOCS"):
+        table = wide(results)
+        home.write_text(f"{before}<!-- field -->\n{table}<!-- end -->{after}", encoding="utf-8")
+    assert table == wide(results), "run `DPAA_WRITE_DOCS=1 pytest tests/reproduction/test_field.py`"
+    counted = field.count_in_words(field.FIELD, results)
+    assert counted in after, "the page counts the rows, too"
     far = [abs(one) for one in field.differences(field.FIELD, results).values()]
-    assert f"{sum(one <= field.WITHIN[0] for one in far)} within 2%" in field.count_in_words(field.FIELD, results)
+    assert f"{sum(one <= field.WITHIN[0] for one in far)} within 2%" in counted
