@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from dpaa import Dataset, fit
-from dpaa.report._inputs import Document, Family, Inputs, Measured, Run
+from dpaa.report._inputs import Colours, Document, Family, Inputs, Measured, Run
 
 TRAIN = {"user_id": [1, 1, 2, 2, 3, 3, 4, 4], "item_id": ["a", "b", "a", "c", "a", "b", "a", "d"]}
 QUICK: dict[str, dict[str, Any]] = {"lightgcn": {"embedding_size": 2, "layers": 1, "epochs": 1, "threads": 1}}
@@ -25,7 +25,7 @@ def made_family(name: str = "hand") -> Family:
     """
     test = pl.DataFrame({"user_id": [1, 2, 3, 4], "item_id": ["c", "b", "d", "e"]})
     data = Dataset.from_frame(pl.DataFrame(TRAIN), test=test, name=name)
-    return Family(name, data.fingerprint, data, 2)
+    return Family(name, data.fingerprint, data, 2, Colours())
 
 
 def add_run(

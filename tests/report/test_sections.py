@@ -8,8 +8,9 @@ import pytest
 
 from dpaa.report import _page as documents
 from dpaa.report import _runs as runs
+from dpaa.report._charts import PALETTE
 from dpaa.report._html import Section
-from dpaa.report._inputs import Comparison, Frontier, gather
+from dpaa.report._inputs import Colours, Comparison, Frontier, gather
 from tests.report.made import add_run, made_family, made_inputs, runs_of
 from tests.report.reader import Reader
 
@@ -142,8 +143,10 @@ def test_differences_have_intervals_and_harm_is_named() -> None:
     near_zero = lift | {"metric": "recall@5/niche", "relative": None, "verdict": "not shown", "interval": [None, None]}
     harm = {"entry": "new", "metric": "recall@5/popular", "margin": 0.05, "baseline": 0.2, "value": 0.1}
     content = {"baseline": "old", "k": 5, "deltas": [lift, near_zero], "no_harm": [harm | {"verdict": "harm"}]}
-    section = documents.comparison(Comparison.model_validate(content))
+    section = documents.comparison(Comparison.model_validate(content), Colours(old=0, new=3))
     (figure,) = section.figures
+    colours = [layer["encoding"].get("color", {}).get("scale") for layer in figure.chart.to_dict()["layer"]]
+    assert {"domain": ["new"], "range": [PALETTE[3]]} in colours, "that of `new` in the other figures of the page"
     assert "new, arp@5: −50.0% (−75.0% to −25.0%)" in figure.description
     assert "recall@5/niche" not in figure.description, "its baseline is near 0"
     words = " ".join(section.content.striptags().split())
@@ -156,10 +159,10 @@ def test_differences_have_intervals_and_harm_is_named() -> None:
 def test_a_frontier_names_the_chosen_point_and_the_baseline() -> None:
     points = [POINT | {"name": name, "accuracy_change": change, "on_frontier": name != "plain", "plain": True}
               for name, change in (("bad", -0.9), ("plain", 0.0), ("turned", -0.005))]  # fmt: skip
-    (figure,) = documents.frontier(trade_off(points=points)).figures
+    (figure,) = documents.frontier(trade_off(points=points), Colours()).figures
     assert texts(Reader(figure.table), "th", scope="row") == [
         *("plain (baseline, beaten by another point)", "turned (chosen)", "bad")
     ]
     drawn = {row["tip"] for rows in figure.chart.to_dict()["datasets"].values() for row in rows if "tip" in row}
     assert not any(tip.startswith("bad") for tip in drawn), "loses too much to be a trade-off"
-    assert documents.frontier(trade_off()).figures == []
+    assert documents.frontier(trade_off(), Colours()).figures == []

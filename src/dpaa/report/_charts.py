@@ -219,13 +219,14 @@ def scatter(dots: Sequence[Dot], x: str, y: str, *, relative: bool = False, fall
     return _fitted(alt.layer(*layers), names)
 
 
-def bars(rows: Sequence[Mapping[str, Any]], x: str) -> Chart:
+def bars(rows: Sequence[Mapping[str, Any]], x: str, indices: Mapping[str, int]) -> Chart:
     """A dot and the bar of its interval per row, around an upright line at zero.
 
     Parameters
     ----------
     rows : each with `label` (a line), `name` (a colour), `value`, `low`, `high` and `tip`
     x : title of the axis
+    indices : name → index of its colour
 
     Returns
     -------
@@ -236,7 +237,7 @@ def bars(rows: Sequence[Mapping[str, Any]], x: str) -> Chart:
     base = alt.Chart(pl.DataFrame(rows)).encode(
         y=alt.Y("label:N", sort=labels, title=None, axis=alt.Axis(labelLimit=WIDTH // 2, grid=False)),
         yOffset=alt.YOffset("name:N", sort=names),
-        color=_legend(names, [colour(index + 1) for index in range(len(names))]),
+        color=_legend(names, [colour(indices[name]) for name in names]),
         description="tip:N",
     )
     bars = base.mark_rule(strokeWidth=2.5).encode(x=alt.X("low:Q", title=x, axis=alt.Axis(format="+%")), x2="high:Q")

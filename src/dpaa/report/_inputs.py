@@ -198,7 +198,7 @@ class Run:
     @property
     def colour(self) -> int:
         """Index of its colour in all figures."""
-        return self.family.runs.index(self)
+        return self.family.colours[self.name]
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -220,6 +220,14 @@ class Run:
         return np.bincount(encode(lists[Column.ITEM], ids), minlength=len(ids))
 
 
+class Colours(dict[str, int]):
+    """Name of a model or run → index of its colour in all figures of a page, in the order of first use."""
+
+    def __missing__(self, name: str) -> int:
+        self[name] = len(self)
+        return self[name]
+
+
 @dataclass(eq=False)
 class Family:
     """Runs on one dataset: only they can be compared."""
@@ -229,6 +237,7 @@ class Family:
     source: Dataset | Model
     """What knows users, items and training pairs: the dataset if the call names it, else the first run."""
     k: int
+    colours: Colours
     runs: list[Run] = field(default_factory=list)
 
     @cached_property
@@ -277,6 +286,7 @@ class Inputs:
     families: list[Family] = field(default_factory=list)
     documents: list[Document] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    colours: Colours = field(default_factory=Colours)
 
     @property
     def runs(self) -> list[Run]:
@@ -306,13 +316,14 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
     for path in dict.fromkeys(Path(path) for path in paths):
         if (path / ABOUT_FILE).is_file():
             data = read_dataset(path)
-            inputs.families.append(Family(printable(data.name), data.fingerprint, data, k))
+            inputs.families.append(Family(printable(data.name), data.fingerprint, data, k, inputs.colours))
         elif (path / CONFIG).is_file() or (path / MANIFEST).is_file():
             runs[path] = path.resolve().name
         elif (path / FRONTIER).is_file():
             _add_json(inputs, path / FRONTIER)
             if (path / CHOSEN / MANIFEST).is_file():
-                choices[path / CHOSEN] = path.resolve().name  # `run` says nothing
+                point, base = (choice := inputs.of(Frontier)[-1]).chosen.name, choice.base.name
+                choices[path / CHOSEN] = path.resolve().name if point == base else point  # `ease + fa-ir 0.4`
         elif path.is_file():
             _add_json(inputs, path)
         elif path.exists():
@@ -332,7 +343,7 @@ def _add_run(inputs: Inputs, path: Path, name: str, k: int) -> None:
     fingerprint = str(model.trained_on.fingerprint)
     family = next((family for family in inputs.families if family.fingerprint == fingerprint), None)
     if family is None:
-        family = Family(printable(model.trained_on.name or name), fingerprint, model, k)
+        family = Family(printable(model.trained_on.name or name), fingerprint, model, k, inputs.colours)
         inputs.families.append(family)
     # A fingerprint may be copied into another manifest; figures go by index, and need the ids themselves.
     if not (family.source.user_ids.equals(model.user_ids) and family.source.item_ids.equals(model.item_ids)):

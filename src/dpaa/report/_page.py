@@ -22,7 +22,7 @@ from dpaa.evaluation.metrics import explain
 from dpaa.report import _runs
 from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save_figure, scatter
 from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
-from dpaa.report._inputs import Audited, Comparison, Delta, Frontier, Goal, Inputs, gather
+from dpaa.report._inputs import Audited, Colours, Comparison, Delta, Frontier, Goal, Inputs, gather
 from dpaa.report._runs import LOG, by_decile
 from dpaa.runs.folder import now
 from dpaa.simulation import Simulation
@@ -32,17 +32,16 @@ DEEPEST = -0.3
 VERDICTS = {"not shown": "could be chance", "not tested": "not tested: no average over users"}
 
 
-def frontier(content: Frontier, suffix: str = "") -> Section:
+def frontier(content: Frontier, colours: Colours, suffix: str = "") -> Section:
     """Accuracy against each goal over models and re-rankers, and the point that was chosen."""
-    drawn = [_goal(content, goal, f"{suffix}-{i}" if i else suffix) for i, goal in enumerate(content.goals)]
+    drawn = [_goal(content, goal, colours, f"{suffix}-{i}" if i else suffix) for i, goal in enumerate(content.goals)]
     figures = [figure for figure in drawn if figure is not None]
     rendered = render("frontier.html", frontier=content, figures=figures)
     title = "The best trade-off between accuracy and popularity"
     return Section(f"trade{suffix}", title, "Trade-off", rendered, figures)
 
 
-def _goal(content: Frontier, goal: Goal, suffix: str) -> Figure | None:
-    models = list(dict.fromkeys(point.model for point in content.points))
+def _goal(content: Frontier, goal: Goal, colours: Colours, suffix: str) -> Figure | None:
     marks = {content.base.name: "baseline"} | {content.chosen.name: "chosen"}
     dots = []
     for point in content.points:
@@ -50,7 +49,7 @@ def _goal(content: Frontier, goal: Goal, suffix: str) -> Figure | None:
         if change is not None and value is not None and change >= DEEPEST:
             tip = f"{point.name}: accuracy {signed(change)}, {goal.metric} {value:.4g}"
             about = (tip, point.plain, point.on_frontier, marks.get(point.name, ""))
-            dots.append(Dot(point.model, models.index(point.model), change, value, *about))
+            dots.append(Dot(point.model, colours[point.model], change, value, *about))
     if len(dots) < 2:
         return None
     label = goal.metric if goal.name == goal.metric else f"{goal.name} ({goal.metric})"
@@ -81,16 +80,16 @@ def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
     return table("The frontier, and the models as they are", heads, rows)
 
 
-def comparison(content: Comparison, suffix: str = "") -> Section:
+def comparison(content: Comparison, colours: Colours, suffix: str = "") -> Section:
     """Differences with intervals, and whether popular items are harmed."""
-    figure = _differences(content, suffix)
+    figure = _differences(content, colours, suffix)
     rendered = render("comparison.html", comparison=content, figure=figure, deltas=_deltas(content))
     entries = ", ".join(dict.fromkeys(delta.entry for delta in content.deltas))
     title = f"Significance: {entries[:60]}{'…' * (len(entries) > 60)} against {content.baseline}"
     return Section(f"comparison{suffix}", title, "Comparison", rendered, [figure] if figure else [])
 
 
-def _differences(content: Comparison, suffix: str) -> Figure | None:
+def _differences(content: Comparison, colours: Colours, suffix: str) -> Figure | None:
     """Relative changes; those against a baseline near 0 are in the table alone."""
     rows: list[dict[str, Any]] = []
     for delta in content.deltas:
@@ -105,7 +104,7 @@ def _differences(content: Comparison, suffix: str) -> Figure | None:
         f"differences{suffix}",
         f"Change against {content.baseline}",
         f"Relative change of each metric with its interval. {'; '.join(row['tip'] for row in rows[:12])}.",
-        bars(rows, f"change relative to {content.baseline}"),
+        bars(rows, f"change relative to {content.baseline}", colours),
     )
 
 
@@ -310,9 +309,9 @@ def _sections(inputs: Inputs) -> list[Section]:
     """The verdict first, what specialists look for last; those that have something to show."""
     sections = [
         _runs.summary(inputs),
-        *(frontier(content, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),
+        *(frontier(content, inputs.colours, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),
         *(section(inputs) for section in (_runs.exposure, _runs.metrics, _runs.groups)),
-        *(comparison(content, suffix(index)) for index, content in enumerate(inputs.of(Comparison))),
+        *(comparison(content, inputs.colours, suffix(index)) for index, content in enumerate(inputs.of(Comparison))),
         *(section(inputs) for section in (_runs.data, _runs.items)),
         *(audit(content, suffix(index)) for index, content in enumerate(inputs.of(Audited))),
         *(section(inputs) for section in BACKGROUND),
