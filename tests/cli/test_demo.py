@@ -24,11 +24,11 @@ def test_the_table_has_the_metrics_of_the_runs(demo_said: tuple[Path, Said]) -> 
 def test_the_demo_says_what_it_comes_to(demo_said: tuple[Path, Said]) -> None:
     folder, said = demo_said
     conclusion = said.out.partition("4. What it comes to")[2]
-    headline = json.loads((folder / "trade" / "frontier.json").read_text())["headline"]
+    headline = json.loads((folder / "debiased" / "frontier.json").read_text())["headline"]
     assert f"In this simulated world: {headline}" in conclusion
     assert "chance" not in conclusion
     assert "dpaa debias data/clicks --keep-accuracy 0.98 --out debiased" in conclusion
-    assert (folder / "trade" / "run" / "metrics.json").exists(), "the page has its test metrics"
+    assert (folder / "debiased" / "run" / "metrics.json").exists(), "the page has its test metrics"
 
 
 def test_without_the_extra(demo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

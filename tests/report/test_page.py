@@ -126,12 +126,18 @@ def test_exposure_is_that_of_recommend(demo_folder: Path) -> None:
 
 def test_a_choice_comes_after_what_it_is_compared_with(demo_folder: Path, tmp_path: Path) -> None:
     """Labelled by what it is; by its folder where it is the baseline."""
-    chosen = shutil.copytree(demo_folder / "trade", tmp_path / "chosen")
+    chosen = shutil.copytree(demo_folder / "debiased", tmp_path / "chosen")
     frontier = json.loads((chosen / "frontier.json").read_text())
     frontier["chosen"]["name"] = "ease + fa-ir 0.4"
     (chosen / "frontier.json").write_text(json.dumps(frontier))
-    found = gather([chosen, demo_folder / "trade", *runs_of(demo_folder)])
-    assert [run.name for run in found.runs] == ["most-popular", "lightgcn", "dpaa", "ease + fa-ir 0.4", "trade"]
+    found = gather([chosen, demo_folder / "debiased", *runs_of(demo_folder)])
+    assert [run.name for run in found.runs] == [
+        "most-popular",
+        "lightgcn",
+        "dpaa",
+        "chosen (ease + fa-ir 0.4)",
+        "debiased",
+    ]
 
 
 def test_what_is_named_twice_is_there_once(demo_folder: Path) -> None:

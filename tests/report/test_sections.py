@@ -127,7 +127,7 @@ def test_items_move_in_the_last_run_that_changes_lists() -> None:
 
 
 def test_the_table_holds_the_metrics(page: Reader, demo_folder: Path) -> None:
-    folders = (*runs_of(demo_folder), demo_folder / "trade" / "run")
+    folders = (*runs_of(demo_folder), demo_folder / "debiased" / "run")
     values = [json.loads((run / "metrics.json").read_text())["metrics"]["ndcg@20"] for run in folders]
     numbers = [found for found in page.named("td") if "data-by" in found.attributes]
     cells = {found.attributes["data-by"]: found for found in reversed(numbers)}  # the first of equal ones

@@ -198,7 +198,7 @@ class Run:
     @property
     def colour(self) -> int:
         """Index of its colour in all figures."""
-        return self.family.colours[self.name]
+        return self.family.colours[self.name.partition(" (")[0]]  # as comparisons call it
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -322,8 +322,9 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
         elif (path / FRONTIER).is_file():
             _add_json(inputs, path / FRONTIER)
             if (path / CHOSEN / MANIFEST).is_file():
-                point, base = (choice := inputs.of(Frontier)[-1]).chosen.name, choice.base.name
-                choices[path / CHOSEN] = path.resolve().name if point == base else point  # `ease + fa-ir 0.4`
+                choice, name = inputs.of(Frontier)[-1], path.resolve().name
+                changed = choice.chosen.name != choice.base.name
+                choices[path / CHOSEN] = f"{name} ({choice.chosen.name})" if changed else name
         elif path.is_file():
             _add_json(inputs, path)
         elif path.exists():
