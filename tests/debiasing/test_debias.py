@@ -138,6 +138,9 @@ def test_gain_and_cost_are_of_the_choices_made_without_each_user(data: Dataset, 
     agreeing = sum(one == found.point.candidate for one in picks)
     words = f"on {len(both)} validation users, each with the choice made without them (5 folds; {agreeing} of 5"
     assert words in " ".join(found.sentences())
+    values = [round(one.metrics["coverage@10"], 4) for one in (found.base, found.point)]
+    itself = f"itself, on the users it was chosen by (optimistic): coverage {values[0]:.4g} → {values[1]:.4g}, NDCG × "
+    assert itself in " ".join(found.sentences())
 
 
 def test_a_budget_ends_in_an_answer(data: Dataset, tmp_path: Path) -> None:

@@ -142,6 +142,9 @@ class Debiased:
             f"{self.point.candidate.name} instead of {base}: {choice.why}",
             f"{self.statement.measured_on()}: {self.headline()}",
         ]
+        if self.statement.agreeing < self.statement.folds:  # the line above is then of other points, too
+            point = self._by_all(choice.index)
+            lines.append(f"{self.point.candidate.name} itself, on the users it was chosen by (optimistic): {point}")
         if choice.promise is not None:
             pairs = zip(choice.kept, self.measurer.estimates, strict=True)
             kept = " and ".join(f"{share:.1%} ({one.name})" for share, one in pairs)
@@ -154,20 +157,20 @@ class Debiased:
         guess = self.choice.guess
         if guess is None:
             return ["no point keeps the promise even on average: ask for less, or add models with --methods"]
-        point, users = self.points[guess.index], len(self.base.accuracy[0])
-        gains = [
-            f"{goal.name} {old:.4g} → {new:.4g}"
-            for goal, old, new in zip(
-                self.measurer.goals, self.base.values[EVERYBODY], point.values[EVERYBODY], strict=True
-            )
-        ]
-        kept = self.chooser.relative()[guess.index]
+        users, name = len(self.base.accuracy[0]), self.points[guess.index].candidate.name
         enough = f"about {guess.users:,.0f} validation users would confirm it, there are {users:,}"
         return [
-            f"best guess, not confirmed: {point.candidate.name} (on the users it was chosen by: {', '.join(gains)}, "
-            f"NDCG × {kept:.3f}); a choice that breaks the promise looks as good in {guess.risk:.0%} of all draws; "
+            f"best guess, not confirmed: {name} (on the users it was chosen by: {self._by_all(guess.index)}); a choice "
+            f"that breaks the promise looks as good in {guess.risk:.0%} of all draws; "
             f"{enough if np.isfinite(guess.users) else 'no number of users like these would confirm it'}"
         ]
+
+    def _by_all(self, index: int) -> str:
+        """Goals and accuracy of a point on all validation users, against the baseline."""
+        sides = [one.values[EVERYBODY] for one in (self.base, self.points[index])]
+        goals = zip(self.measurer.goals, *sides, strict=True)
+        gains = [f"{goal.name} {old:.4g} → {new:.4g}" for goal, old, new in goals]
+        return f"{', '.join(gains)}, NDCG × {self.chooser.relative()[index]:.3f}"
 
     def record(self, index: int) -> dict[str, Any]:
         """Describe a point of the frontier for files.
