@@ -21,7 +21,7 @@ OUT = Path("docs/results/decision-level.csv")
 CASES = ("coat-0", "world-1-0", "online-retail-2011-05-0", "health-0", "adressa-0")
 SIZES, CHECKED, PROMISE = (
     (50, 100, 300, 1_000, 3_000),
-    ("unknown", "unknown, ten folds", "unknown, a third chooses"),
+    ("unknown", "unknown, one division", "unknown, a third chooses"),
     0.98,
 )
 

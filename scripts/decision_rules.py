@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 from scripts.measured_points import POWERS, Case, Measured, cases, read
 
 from dpaa.comparison.statistics import crossed_t
-from dpaa.debiasing._choice import CERTAINTIES, Chooser, divide, pareto, without_each
+from dpaa.debiasing._choice import CERTAINTIES, FOLDS, Chooser, divide, pareto, without_each
 from dpaa.debiasing._debias import WORTH
 from dpaa.debiasing._guarantee import p_value
 from dpaa.debiasing._points import Floats
@@ -36,7 +36,7 @@ RULES = {
     "shifted": (0.5,),
     "-0.25, 0, 0.5": (-0.25, 0.0, 0.5),
     "0, 1": (0.0, 1.0),
-    "unknown, ten folds": (0.0, 0.5),
+    "unknown, one division": (0.0, 0.5),
     "unknown, a third chooses": (0.0, 0.5),
     "previous": (0.5,),
 }
@@ -65,7 +65,7 @@ def chosen_by(points: Measured, rule: str, powers: Sequence[float], promise: flo
         return base, int(kept[few.split(promise)])
     if rule == PLAIN_T:
         return base, int(kept[few.cross_fitted(promise)])
-    folds = divide(len(everybody), seed) if rule != "unknown, ten folds" else few.folds(10)
+    folds = divide(len(everybody), seed)[: FOLDS if rule == "unknown, one division" else None]
     scores = np.array([few.mean_niche(rows) for rows in without_each(folds)])
     return base, int(kept[Chooser(list(accuracy), scores, folds, at).within(promise, CONFIDENCE).index])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaa.debiasing._choice import FOLDS, Chooser, divide
+from dpaa.debiasing._choice import DIVISIONS, FOLDS, Chooser, divide
 from dpaa.debiasing._points import Candidate, Point
 from dpaa.evaluation.context import GroundTruth
 
@@ -20,7 +20,7 @@ def chooser(accuracies: Sequence[Any], scores: Sequence[float], base: int = 0, s
 def made_point(accuracy: Any, *values: float, name: str = "m", kappa: float = 0.0, **metrics: float) -> Point:
     """Users' accuracies, and one value for each goal, the same for any users."""
     per_user = np.atleast_2d(np.asarray(accuracy, dtype=np.float32))
-    return Point(Candidate(name, None, kappa), per_user, (values,) * (FOLDS + 1), metrics)
+    return Point(Candidate(name, None, kappa), per_user, (values,) * (DIVISIONS * FOLDS + 1), metrics)
 
 
 def truth_of(relevant: list[set[int]], counts: Any) -> GroundTruth:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_1samp
 
-from dpaa.debiasing._choice import CERTAINTIES, FOLDS, Chooser, divide, most_accurate, pareto, without_each
+from dpaa.debiasing._choice import CERTAINTIES, DIVISIONS, FOLDS, Chooser, divide, most_accurate, pareto, without_each
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
 from dpaa.debiasing._points import parse_goals
 from tests.debiasing.made import chooser, made_point
@@ -91,7 +91,7 @@ def test_a_point_that_everybody_loses_little_by_is_chosen() -> None:
         "the boldest point that 3,000 users, each tested with a choice made without them, confirm at 95%"
     )
     assert choice.kept == pytest.approx([0.989], abs=2e-3)
-    assert choice.picks == (3,) * FOLDS
+    assert choice.picks == (3,) * FOLDS * DIVISIONS
 
 
 def test_the_promise_must_hold_under_every_estimate() -> None:
@@ -117,7 +117,7 @@ def test_what_a_few_users_cannot_confirm_is_a_guess_with_its_risk() -> None:
     other += 0.01 - (other - base).mean()
     choice = chooser([base, other], [0.1, 0.2]).within(0.99)
     assert choice.index == 0
-    assert choice.why == "60 users, in five folds, confirm no point that does more for the goal at 95%"
+    assert choice.why == "60 users, in five divisions into folds, confirm no point that does more for the goal at 95%"
     assert choice.guess.index == 1
     assert 0.05 < choice.guess.risk <= 1.0
     assert choice.guess.users > 60
@@ -141,13 +141,15 @@ def test_users_of_a_fold_change_nothing_about_the_choice_made_without_them() -> 
 
 def test_users_are_divided_by_the_seed_alone() -> None:
     folds = divide(24, 0)
-    assert sorted(np.concatenate(folds).tolist()) == list(range(24))
-    assert sorted(map(len, folds)) == [4, 5, 5, 5, 5]
+    for first in range(0, len(folds), FOLDS):
+        assert sorted(np.concatenate(folds[first : first + FOLDS]).tolist()) == list(range(24))
+        assert sorted(map(len, folds[first : first + FOLDS])) == [4, 5, 5, 5, 5]
+    assert len({tuple(fold) for fold in folds}) == len(folds) == FOLDS * DIVISIONS
     assert folds[0].tolist() == divide(24, 0)[0].tolist() != divide(24, 1)[0].tolist()
     *parts, everybody = without_each(folds)
     assert everybody.tolist() == list(range(24))
     assert all(sorted([*part, *fold]) == list(range(24)) for part, fold in zip(parts, folds, strict=True))
-    assert [rows.tolist() for rows in without_each(divide(1, 0))] == [[0], [0]]
+    assert [rows.tolist() for rows in without_each(divide(1, 0))] == [[0]] * (DIVISIONS + 1)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.5, 0.8, 0.95]), st.sampled_from([0.9, 0.98, 1.0]))
@@ -211,6 +213,6 @@ def test_of_several_goals_the_least_improved_counts() -> None:
     values = [(0.2, 50.0), (0.6, 45.0), (0.4, 30.0), (0.6, float("nan"))]
     points = [made_point(np.ones(3), *value) for value in values]
     scores = Chooser.of(points, goals, divide(9, 0), 0).scores
-    assert len(scores) == FOLDS + 1
+    assert len(scores) == DIVISIONS * FOLDS + 1
     for score in scores:
         assert score.tolist() == pytest.approx([0.0, 0.25, 0.5, -np.inf])

@@ -13,6 +13,7 @@ from dpaa.data.dataset import Dataset
 from dpaa.data.pairs import Pairs
 from dpaa.data.sources import world
 from dpaa.debiasing import Debiased, debias
+from dpaa.debiasing._choice import DIVISIONS
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
 from dpaa.ranking.rerankers.xquad import XQuAD
@@ -128,15 +129,16 @@ def test_gain_and_cost_are_of_the_choices_made_without_each_user(data: Dataset, 
         return users.evaluate(method, name.kappa, name.reranker).per_user
 
     before = per_user(found.base.candidate)
-    after = pl.concat([per_user(one)[np.sort(fold)] for one, fold in zip(picks, rows, strict=True)])
-    both = before.join(after, on="user_id", suffix="_after", maintain_order="left")
+    after = [per_user(one)[np.sort(fold)] for one, fold in zip(picks, rows, strict=True)]
+    both = pl.concat(after).join(before, on="user_id", suffix="_before")
+    assert len(both) == DIVISIONS * len(before)
     for metric in ("ndcg@10", "recall@10/niche", "recall@10/popular"):
-        assert found.statement.before[metric] == pytest.approx(both[metric].mean())
-        assert found.statement.after[metric] == pytest.approx(both[f"{metric}_after"].mean())
-    assert found.statement.better == (both["ndcg@10_after"] > both["ndcg@10"]).mean()
-    assert found.statement.worse == (both["ndcg@10_after"] < both["ndcg@10"]).mean()
+        assert found.statement.before[metric] == pytest.approx(both[f"{metric}_before"].mean())
+        assert found.statement.after[metric] == pytest.approx(both[metric].mean())
+    assert found.statement.better == pytest.approx((both["ndcg@10"] > both["ndcg@10_before"]).mean())
+    assert found.statement.worse == pytest.approx((both["ndcg@10"] < both["ndcg@10_before"]).mean())
     agreeing = sum(one == found.point.candidate for one in picks)
-    words = f"on {len(both)} validation users, each with the choice made without them (5 folds; {agreeing} of 5"
+    words = f"on {len(before)} validation users, each with the choice made without them (25 folds; {agreeing} choose"
     assert words in " ".join(found.sentences())
     values = [round(one.metrics["coverage@10"], 4) for one in (found.base, found.point)]
     itself = f"itself, on the users it was chosen by (optimistic): coverage {values[0]:.4g} → {values[1]:.4g}, NDCG × "

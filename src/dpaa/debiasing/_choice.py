@@ -1,8 +1,10 @@
 """Which point?  The Pareto frontier, and one point: within a promise, for a target, or where returns diminish.
 
-Every number that is reported of a choice comes from users held out of it (cross-fitting).  The validation users
-are divided at random into five folds.  The rule is applied six times: without each fold, and on all users.  The first
-five choices are measured on the users of the fold they have not seen; the sixth is what the call returns.
+Every number that is reported of a choice comes from users held out of it (repeated cross-fitting).  The validation
+users are divided at random into five folds, five times.  The rule is applied without each of these folds, and on all
+users.  Each of the first 25 choices is measured on the users of the fold that it has not seen, so that every user is
+measured five times; the last choice is what the call returns.  A single division confirmed less, and at random: which
+points its folds chose moved the result by as much as what was to be shown.
 
 The promise "at least this share of the baseline's accuracy" must hold under every estimate of accuracy, that is, under
 every exposure that is plausible (`_points.py`).  The rule takes the boldest point for the goal of those that keep the
@@ -25,7 +27,7 @@ from scipy.special import ndtri
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
 from dpaa.debiasing._points import Floats, Goal, Point, Rows
 
-FOLDS = 5
+FOLDS, DIVISIONS = 5, 5
 CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)
 """t statistics of the promise on the users that choose, tried in this order down to that of the confidence."""
 EVERYBODY = -1
@@ -75,7 +77,7 @@ class Choice:
 
 
 def divide(n_users: int, seed: int) -> list[Rows]:
-    """Divide users at random into folds of nearly equal size.
+    """Divide users at random into folds of nearly equal size, several times.
 
     Parameters
     ----------
@@ -84,9 +86,10 @@ def divide(n_users: int, seed: int) -> list[Rows]:
 
     Returns
     -------
-    rows of each fold, in the order drawn; fewer folds where there are fewer users
+    rows of each fold, in the order drawn, one division after the other; fewer folds where there are fewer users
     """
-    return np.array_split(np.random.default_rng([seed, 17]).permutation(n_users), min(FOLDS, n_users))
+    rng, n_folds = np.random.default_rng([seed, 17]), min(FOLDS, n_users)
+    return [fold for _ in range(DIVISIONS) for fold in np.array_split(rng.permutation(n_users), n_folds)]
 
 
 def without_each(folds: Sequence[Rows]) -> list[Rows]:
@@ -100,8 +103,8 @@ def without_each(folds: Sequence[Rows]) -> list[Rows]:
     -------
     ascending rows, one part more than folds; of a single user, everybody
     """
-    everybody = np.sort(np.concatenate(folds))
-    return [*(np.setdiff1d(everybody, fold) if len(folds) > 1 else everybody for fold in folds), everybody]
+    everybody = np.unique(np.concatenate(folds))
+    return [*(np.setdiff1d(everybody, fold) if len(everybody) > 1 else everybody for fold in folds), everybody]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,20 +155,20 @@ class Chooser:
         least = float(ndtri(confidence))
         for lower in (*(one for one in CERTAINTIES if one > least), least):
             tried = self._boldest(safety, lower)
-            if self.base in tried:
-                continue  # without some fold nothing is so certain
+            if 2 * tried.count(self.base) > len(tried):
+                continue  # without most folds nothing is so certain
             tested += 1
             if self._p_value(tried, promise) > 1 - confidence:
                 break
             certainty, picks = lower, tried
-        users = sum(map(len, self.folds))
+        users = self.accuracy[self.base].shape[1]
         if certainty is not None and (chosen := self._pick(EVERYBODY, safety, certainty)) != self.base:
             why = f"the boldest point that {users:,} users, each tested with a choice made without them, confirm at "
             kept = self._kept(picks, confidence)
             return Choice(chosen, f"{why}{confidence:.0%}", promise, confidence, kept, tested, picks=picks)
         guess = self._guess(safety, promise, confidence)
-        why = f"{users:,} users, in five folds, confirm no point that does more for the goal at {confidence:.0%}"
-        return Choice(self.base, why, promise, confidence, tested=tested, guess=guess)
+        why = f"{users:,} users, in five divisions into folds, confirm no point that does more for the goal at "
+        return Choice(self.base, f"{why}{confidence:.0%}", promise, confidence, tested=tested, guess=guess)
 
     def _safety(self, promise: float) -> Floats:
         """How certainly each point keeps the promise, by the users of `without_each`, (folds + 1, points).
@@ -175,7 +178,7 @@ class Chooser:
         """
         parts, base = without_each(self.folds), self.accuracy[self.base].astype(np.float64)
         safety, fewest = np.full((len(parts), len(self.accuracy)), -np.inf), min(map(len, parts))
-        for index, values in enumerate(self.accuracy if len(self.folds) > 1 and fewest > 1 else ()):
+        for index, values in enumerate(self.accuracy if fewest > 1 else ()):
             difference = values - promise * base  # (estimates, users)
             for part, rows in enumerate(parts):
                 few = difference[:, rows]
@@ -194,12 +197,13 @@ class Chooser:
         return tuple(self._pick(part, safety, certainty) for part in range(len(self.folds)))
 
     def _held_out(self, picks: Sequence[int]) -> list[tuple[Floats, Floats]]:
-        """Per estimate, accuracy of the users under the choice made without them and under the baseline."""
-        sides = [
-            np.concatenate([self.accuracy[one][:, fold] for one, fold in zip(side, self.folds, strict=True)], axis=1)
-            for side in (picks, [self.base] * len(self.folds))
-        ]
-        return list(zip(*(side.astype(np.float64) for side in sides), strict=True))
+        """Per estimate, accuracy of the users under the choices made without them, and under the baseline."""
+        base = self.accuracy[self.base].astype(np.float64)  # (estimates, users)
+        held_out = np.zeros(base.shape)
+        for index, fold in zip(picks, self.folds, strict=True):
+            held_out[:, fold] += self.accuracy[index][:, fold]
+        held_out /= sum(map(len, self.folds)) / base.shape[1]  # how often each user was held out
+        return list(zip(held_out, base, strict=True))
 
     def _kept(self, picks: Sequence[int], confidence: float) -> tuple[float, ...]:
         """Lower bounds of the share of the baseline's accuracy that is kept, under each estimate."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpaa.comparison.statistics import crossed_t
+from dpaa.debiasing._choice import DIVISIONS
 from dpaa.debiasing._points import Candidate, Floats, Goal, Rows
 from dpaa.evaluation.bias import TASTES
 from dpaa.evaluation.evaluator import Evaluator
@@ -26,7 +27,7 @@ class Statement:
     Parameters
     ----------
     users : how many
-    folds : into which they were divided, each measured with the choice made without it; 0 where all users chose
+    folds : of all divisions, each measured with the choice made without it; 0 where all users chose
     agreeing : folds without which the choice is the same
     k : length of the lists
     before, after : metrics of the baseline and of the choice, by the names of `evaluate`
@@ -80,11 +81,11 @@ class Statement:
 
         Returns
         -------
-        such as `on 1,887 validation users, each with the choice made without them (5 folds; 4 of 5 choose this point)`
+        such as `on 1,887 validation users, each with the choice made without them (25 folds; 21 choose this point)`
         """
         if not self.folds:
             return f"on {self.users:,} validation users, by whom it was chosen"
-        agree = f"{self.folds} folds; {self.agreeing} of {self.folds} choose this point"
+        agree = f"{self.folds} folds; {self.agreeing} choose this point"
         return f"on {self.users:,} validation users, each with the choice made without them ({agree})"
 
     def sentences(self) -> list[str]:
@@ -143,25 +144,32 @@ def state(
     -------
     Statement
     """
-    one, k = methods[base.model], evaluator.protocol.k[-1]
-    before, lists = evaluator.evaluate(one, base.kappa, base.reranker), np.empty((len(evaluator.users), k), np.int32)
-    for pick in dict.fromkeys(picks or [chosen]):
-        rows = [fold for fold, other in zip(folds, picks, strict=True) if other == pick] if picks else folds
-        few = np.sort(np.concatenate(rows))
-        lists[few] = evaluator.of_rows(few).lists(methods[pick.model], pick.kappa, pick.reranker)
-    after, intervals = evaluator.evaluate_lists(lists), {}
-    for name in (f"ndcg@{k}", f"recall@{k}", f"recall@{k}/niche", f"recall@{k}/popular", f"aplt@{k}"):
-        pair = [one.per_user[name].to_numpy() for one in (after, before)]
-        intervals[name] = _interval(*(values[np.isfinite(pair[0]) & np.isfinite(pair[1])] for values in pair))
-    change = after.per_user[f"ndcg@{k}"].to_numpy() - before.per_user[f"ndcg@{k}"].to_numpy()
-    shares = float((change > 0).mean()), float((change < 0).mean())
-    agreeing = sum(pick == chosen for pick in picks)
-    return Statement(len(lists), len(picks), agreeing, k, before.metrics, after.metrics, intervals, *shares)
+    k, before = evaluator.protocol.k[-1], evaluator.evaluate(methods[base.model], base.kappa, base.reranker)
+    lists = {
+        pick: evaluator.lists(methods[pick.model], pick.kappa, pick.reranker)
+        for pick in dict.fromkeys(picks or [chosen])
+    }
+    divisions, size = [lists[chosen]] if not picks else [], len(folds) // DIVISIONS
+    for first in range(0, len(picks), size):
+        divisions.append(np.empty((len(evaluator.users), k), np.int32))
+        for fold, pick in zip(folds[first : first + size], picks[first : first + size], strict=True):
+            divisions[-1][fold] = lists[pick][fold]
+    afters = [evaluator.evaluate_lists(one) for one in divisions]
+    metrics = {name: float(np.mean([one.metrics[name] for one in afters])) for name in before.metrics}
+    changes = {
+        name: [one.per_user[name].to_numpy() - before.per_user[name].to_numpy() for one in afters]
+        for name in (f"ndcg@{k}", f"recall@{k}", f"recall@{k}/niche", f"recall@{k}/popular", f"aplt@{k}")
+    }
+    intervals = {name: _interval(np.mean(change, axis=0)) for name, change in changes.items()}
+    ndcg, agreeing = np.array(changes[f"ndcg@{k}"]), sum(pick == chosen for pick in picks)
+    shares = float((ndcg > 0).mean()), float((ndcg < 0).mean())
+    return Statement(len(evaluator.users), len(picks), agreeing, k, before.metrics, metrics, intervals, *shares)
 
 
-def _interval(one: Floats, other: Floats) -> tuple[float, float]:
-    """95% interval of a difference of means over the same users."""
-    if len(one) < 2:
+def _interval(change: Floats) -> tuple[float, float]:
+    """95% interval of a mean over users with a value."""
+    known = change[np.isfinite(change)]
+    if len(known) < 2:
         return float("nan"), float("nan")
-    _, low, high, _ = crossed_t(one[:, None], other[:, None])
+    _, low, high, _ = crossed_t(known[:, None], np.zeros((len(known), 1)))
     return float(low), float(high)
