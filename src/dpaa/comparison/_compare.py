@@ -246,7 +246,7 @@ def compare_entries(
     flips = f"{resamples:,} random sign flips of the users' differences"
     ways = {False: "Student's t for users crossed with runs", True: flips}
     return Comparison(
-        dataset={"name": evaluator.dataset.name, "fingerprint": evaluator.dataset.fingerprint},
+        dataset=evaluator.dataset.identity,
         protocol=protocol.as_json(),
         protocol_in_words=protocol.in_words(),
         baseline=base.name,

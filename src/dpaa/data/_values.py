@@ -15,12 +15,12 @@ import polars as pl
 
 from dpaa._text import counted, shortened
 from dpaa.data._engine import Engine, in_words, name, text
+from dpaa.data.ids import WHOLE_NUMBER
 from dpaa.data.tables import Table, define_rows, locate
 from dpaa.errors import InputError
 
 LONGEST_VALUE = 80
 """Characters of a value that a sentence quotes."""
-WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 Kind = Literal["id", "number", "exact", "time"]

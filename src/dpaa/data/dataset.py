@@ -201,11 +201,9 @@ class Dataset:
         merged = merged.unique(IDS, keep="first", maintain_order=True)
         if Column.COUNT in merged.columns:
             merged = merged.with_columns(pl.col(Column.COUNT).fill_null(1))
-        allowed = self.item_ids if self.candidates is None else self.item_ids.gather(self.candidates)
-        made = Dataset.of(
-            {"train": merged}, name=self.name, candidates=allowed, about=self.about, randomised=self._sample()
-        )
-        return replace(made, notes=(), attributes=self.attributes)
+        allowed = self.item_ids if self.candidate_ids is None else self.candidate_ids
+        how: dict[str, Any] = {"candidates": allowed, "about": self.about, "randomised": self._sample()}
+        return replace(Dataset.of({"train": merged}, name=self.name, **how), notes=(), attributes=self.attributes)
 
     def append(
         self, rows: Any, *, names: ColumnNames | None = None, items: Any = None, drop_invalid: bool = False
@@ -226,12 +224,22 @@ class Dataset:
         table = rows if isinstance(rows, Table) else as_table(rows, "the frame")
         frames = {split: self.frame(split) for split in SPLITS}
         parts = append_table(frames, self.about, self.name, table, names, drop_invalid)
-        allowed = None if self.candidates is None else self.item_ids.gather(self.candidates)
-        made = Dataset.of(**parts._replace(candidates=allowed)._asdict(), name=self.name, randomised=self._sample())
+        parts = parts._replace(candidates=self.candidate_ids)
+        made = Dataset.of(**parts._asdict(), name=self.name, randomised=self._sample())
         older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
         if items is None:
             return replace(made, attributes=older)
         return made.with_items(items, None if names is None else names.item, older)
+
+    @property
+    def candidate_ids(self) -> pl.Series | None:
+        """Ids of the items that may be recommended; None = all."""
+        return None if self.candidates is None else self.item_ids.gather(self.candidates)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Name and fingerprint, by which results say what they were made on."""
+        return {"name": self.name, "fingerprint": self.fingerprint}
 
     @property
     def n_users(self) -> int:
@@ -397,8 +405,8 @@ class Dataset:
         frames = {f"{name}.parquet": self.frame(name) for name in SPLITS}
         if (sample := self._sample()) is not None:
             frames[RANDOMISED_FILE] = sample
-        if self.candidates is not None:
-            frames[CANDIDATES_FILE] = self.item_ids.gather(self.candidates).to_frame()
+        if self.candidate_ids is not None:
+            frames[CANDIDATES_FILE] = self.candidate_ids.to_frame()
         with whole_folder(resolve_path(folder), DISK_FULL) as fresh:
             for file, frame in frames.items():
                 write_into(fresh, file, partial(frame.write_parquet, compression="zstd"))

@@ -33,7 +33,7 @@ class Column:
 
 
 IDS = (Column.USER, Column.ITEM)
-WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
+WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 """Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""
 FEW = 64
 """One value for so many ids is looked up by bisection: a hash table of all ids would take longer."""
@@ -54,7 +54,7 @@ def kind(ids: pl.Series) -> str:
 def integers_if_unchanged(ids: pl.Series) -> pl.Series:
     """Text that consists of whole numbers only ("12", not "007") as integers; any other text as it is."""
     distinct = ids.unique()
-    fitting = _integers(distinct) if distinct.str.contains(WHOLE_NUMBER).all() else None
+    fitting = _integers(distinct) if distinct.str.contains(f"^({WHOLE_NUMBER})$").all() else None
     return ids if fitting is None else ids.cast(fitting.dtype)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,19 +46,30 @@ class Pairs:
         users, items = np.asarray(user, dtype=np.int32), np.asarray(item, dtype=np.int32)
         if users.shape != items.shape or users.ndim != 1:
             raise ValueError(f"user and item must be arrays of one length, got shapes {users.shape} and {items.shape}")
-        # The largest index here, not the catalogue's size, which is not known: keys do not leave this
-        # function.
+        # The largest index here, not the catalogue's size, which is not known: keys do not leave this function.
         n_items = int(items.max()) + 1 if items.size else 0
         keys = users.astype(np.int64) * n_items + items
         if count is None:
-            keys = np.unique(keys)
-            counts = None
+            keys, counts = np.unique(keys), None
         else:
             keys, index = np.unique(keys, return_inverse=True)
             counts = np.bincount(index, weights=np.asarray(count), minlength=len(keys)).astype(np.int32)
-        if not len(keys):
-            return cls(users[:0], items[:0], counts)
-        return cls((keys // n_items).astype(np.int32), (keys % n_items).astype(np.int32), counts)
+        return replace(cls.from_keys(keys, max(n_items, 1)), count=counts)
+
+    @classmethod
+    def from_keys(cls, keys: npt.NDArray[np.int64], n_items: int) -> Pairs:
+        """Decode what `keys` returned, or some of it.
+
+        Parameters
+        ----------
+        keys : (n,) `user · n_items + item`, ascending and distinct
+        n_items : how many
+
+        Returns
+        -------
+        the pairs
+        """
+        return cls((keys // n_items).astype(np.int32), (keys % n_items).astype(np.int32))
 
     def __len__(self) -> int:
         return len(self.user)

@@ -210,7 +210,7 @@ class Debiased:
         content = {
             "kind": KIND,
             "format": FORMAT,
-            "dataset": {"name": self.data.name, "fingerprint": self.data.fingerprint},
+            "dataset": self.data.identity,
             "k": self.statement.k,
             "users": {"all": len(self.base.accuracy[0]), "folds": len(self.chooser.folds)},
             "goals": [goal.as_json(self.statement.k) for goal in self.measurer.goals],

@@ -186,7 +186,7 @@ class Evaluator:
         self.lookups = 0
         """How often `recall_of` and `recalls_of` measured a method or a strength, for who chooses by them."""
         self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
-        self.masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
+        self.masked = Pairs.from_keys(masked, n_items)
         """Pairs that are never recommended."""
         self.users = np.unique(relevant // n_items)
         self.truth = GroundTruth(

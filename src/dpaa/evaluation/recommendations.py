@@ -20,7 +20,7 @@ from torch import Tensor
 
 from dpaa.data._values import Wanted, read_frame
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, Floats, Ints, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import IDS, Column, Floats, Ints, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.inputs import open_log, open_table
 from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete
@@ -30,7 +30,6 @@ from dpaa.evaluation.bias import among
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Dial, Reranker
 
-IDS = (Column.USER, Column.ITEM)
 LISTS = ("items", "item_ids", "recommendations", "recs")
 """What a column of whole lists is usually called."""
 NO_ITEM = -1

@@ -17,7 +17,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, from_files, read_dataset
 from dpaa.data.ids import Column
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.published import PUBLISHED, published
-from dpaa.data.sources.severity import read_pairs, with_severity
+from dpaa.data.sources.severity import distinct_pairs, read_pairs, with_severity
 from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods._options import known
@@ -82,9 +82,7 @@ def exposed_pairs(folder: Path) -> pl.DataFrame:
     pairs of user and item
     """
     if _is_official("kuairec", folder):
-        data = published("kuairec", folder)
-        frames = [data.frame(split).select(Column.USER, Column.ITEM) for split in ("valid", "test")]
-        return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+        return distinct_pairs(published("kuairec", folder), ("valid", "test"))
     return read_pairs([str(_listed(folder, split, "kuairec")) for split in ("valid", "test")])[0]
 
 

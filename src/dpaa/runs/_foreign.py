@@ -201,7 +201,7 @@ def rerank(
     kappa = active_kappa(NO_CURVE | {"kappa": content.get("popularity_dial")})
     reranker = stored_reranker(content.get("rerank"), "the recipe")
     k = need_whole(content.get("k") if k is None else k, "k")
-    if content.get("dataset") != {"name": data.name, "fingerprint": data.fingerprint}:
+    if content.get("dataset") != data.identity:
         say(f"the recipe was chosen on other data than {data.name}, or on another state of it")
     if isinstance(source, Model):
         return source.recommend(k=k, popularity_dial=kappa, rerank=reranker)

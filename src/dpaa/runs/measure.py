@@ -100,7 +100,7 @@ def measured(model: Model, evaluator: Evaluator, dial: Dial = None, rerank: Rera
         users,
         k,
         seen=True,
-        items=None if data.candidates is None else data.item_ids.gather(data.candidates),
+        items=data.candidate_ids,
         exclude_pairs=pl.DataFrame({Column.USER: owners, Column.ITEM: items}),
         popularity_dial=kappa,
         rerank=reranker,

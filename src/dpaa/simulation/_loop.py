@@ -35,7 +35,7 @@ from dpaa._text import finite, name_and_values
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import SPLITS, Column, Floats, Mask
 from dpaa.data.pairs import Pairs, popular_items
-from dpaa.data.sources.severity import with_severity
+from dpaa.data.sources.severity import distinct_pairs, with_severity
 from dpaa.data.sources.world import simulate_world
 from dpaa.debiasing import debias
 from dpaa.errors import InputError, need_type, need_whole
@@ -132,7 +132,7 @@ class _Taste:
         """The data of a round: the log to train on, all else that users like to test."""
         n = self.data.n_items
         rest = np.setdiff1d(self.liked, np.union1d(log, self.data.valid.keys(n)), assume_unique=True)
-        train, test = (Pairs((keys // n).astype(np.int32), (keys % n).astype(np.int32)) for keys in (log, rest))
+        train, test = Pairs.from_keys(log, n), Pairs.from_keys(rest, n)
         return replace(self.data, train=train, test=test, columns={}, path=None)
 
     @property
@@ -154,8 +154,7 @@ def _taste(source: Dataset | str, severity: float, seed: int) -> _Taste:
         rng = np.random.default_rng([seed, 3])
         drawn = np.flatnonzero(rng.random(world.affinity.shape, dtype=np.float32) < world.affinity)
     else:
-        frames = [source.frame(split).select(Column.USER, Column.ITEM) for split in SPLITS]
-        pairs = pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+        pairs = distinct_pairs(source)
         data = with_severity(pairs, severity, seed, f"{source.name} at severity {severity:g}")
         if source.attributes is not None:
             data = replace(data, attributes=source.attributes.aligned(source.item_ids, data.item_ids))
@@ -395,8 +394,7 @@ def _loop(
         model, method = (made, made.method) if isinstance(made, Model) else (None, made)
         evaluator = Evaluator(data, k, group_by=group_by)
         if number and not clicks.repeat:
-            hidden = np.union1d(log, shown)
-            evaluator.masked = Pairs((hidden // n_items).astype(np.int32), (hidden % n_items).astype(np.int32))
+            evaluator.masked = Pairs.from_keys(np.union1d(log, shown), n_items)
             evaluator.truth = replace(evaluator.truth, masked=(evaluator.masked.user, evaluator.masked.item))
         if policy.name in BOUNDS:  # they know users without a log too, who else get the most popular items
             evaluator.protocol = replace(evaluator.protocol, cold_users=0)

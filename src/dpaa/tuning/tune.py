@@ -161,7 +161,7 @@ def tune(
     wanted = trials or (points if space == "paper" and points else TRIALS)
     about = {  # what all trials have in common: results with another of these are not comparable
         "format": FORMAT,
-        "dataset": {"name": data.name, "fingerprint": data.fingerprint},
+        "dataset": data.identity,
         "method": kind.name,
         "version": kind.version,
         "space": {"name": space, **in_words(searched)},
