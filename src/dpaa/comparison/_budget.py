@@ -33,8 +33,7 @@ class TrainingBudget:
         -------
         its epochs, patience, learning rate, trials and best epoch
         """
-        parts = (model.manifest.get(name) for name in ("training", "tuning"))
-        training, tuning = (part if isinstance(part, dict) else {} for part in parts)
+        training, tuning = model.entry("training"), model.entry("tuning")
         best = training.get("best_epoch") if training.get("best_valid_recall@20") is not None else None
         epochs, patience, rate = map(model.method.get_params().get, ("epochs", "patience", "learning_rate"))
         return cls(epochs, patience, rate, tuning.get("trials", 0), best)

@@ -19,13 +19,13 @@ from dpaa.comparison._budget import TrainingBudget, budget_warnings
 from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import Floats, Ints
-from dpaa.errors import InputError, need_type
+from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
 from dpaa.evaluation.metrics import METRICS
-from dpaa.runs.measure import measured
+from dpaa.runs.measure import measured, need_dataset
 from dpaa.runs.model import Model, load
 
 COMPARED = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
@@ -86,7 +86,7 @@ def compare(
     -------
     Comparison
     """
-    need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
+    need_dataset(data)
     if not isinstance(entries, Mapping) or len(entries) < 2:
         raise InputError('entries must name at least two models or lists, such as {"old": old, "new": new}')
     evaluator = Evaluator(data, k, "test", overlap, mask_valid)
@@ -164,8 +164,7 @@ def read_entries(
 def _common(model: Model) -> str:
     """All that runs of one entry have in common, as text."""
     params = {name: value for name, value in model.method.get_params().items() if name not in NOT_COMPARED}
-    dial = model.manifest.get("dial")
-    dial = dial if isinstance(dial, dict) else {}
+    dial = model.entry("dial")
     by_debias = dial.get("chosen_for") == BY_DEBIAS  # with one goal or another: what tells them apart is κ
     chosen = [dial.get("chosen_for"), dial.get("kappa") if by_debias else None, model.manifest.get("rerank")]
     # Runs of different days are no seeds of one training, so the data count too.

@@ -174,7 +174,7 @@ def backtest(
     read = read_log(table, recipe.columns, recipe.rule, Reading(drop_invalid, times_needed=True))
     starts, period, origins = _periods(read.frame, str(every), start, table.name)
     periods, notes, stale, home = list[Row](), list(read.notes), False, _io.check_folder_name(folder)
-    with hold_folder(home, folder):
+    with hold_folder(folder):
         for number, index in enumerate(origins, start=1):
             origin, end = (f"{one:%Y-%m-%d}" for one in starts[index : index + 2])
             past, following = (read.frame.filter(mask) for mask in (period < index, period == index))

@@ -400,16 +400,15 @@ def _reaching(points: Sequence[Point], chooser: Chooser, targets: Sequence[Check
 def _begun(folder: str | Path) -> Iterator[Path]:
     """The folder, locked against other calls; one of other things is refused, one that stays empty is removed."""
     home = _io.check_folder_name(folder)
-    created = [home, *_io.missing_folders(home)] if not home.exists() else []
-    try:
-        with hold_folder(home, folder):
-            entries = [one.name for one in home.iterdir() if one.name[0] != "."] if home.is_dir() else []
-            if home.is_file() or not set(entries) <= set(OWN):
-                raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
-            _io.check_within(home / CHOSEN, home)
+    with hold_folder(folder):
+        entries = {entry.name for entry in home.iterdir() if entry.name[0] != "."} if home.is_dir() else set()
+        if home.is_file() or not entries <= set(OWN):
+            raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
+        _io.check_within(home / CHOSEN, home)
+        try:
             yield _io.own_folder(home, REMEDY)
-    finally:
-        _io.remove_empty([home / MODELS, *created])
+        finally:
+            _io.remove_empty([home / MODELS])
 
 
 def _plain_points(

@@ -130,7 +130,7 @@ class ModelStore:
         with self.watch(method) as callbacks:
             limited = replace(callbacks, finish_requested=self._late)
             model = fit_into(folder, self.data, method, callbacks=limited, **how)
-        if "stopped" in (model.manifest.get("training") or {}):
+        if "stopped" in model.entry("training"):
             self.notes.append(f"the time was up before {method.name} was trained; its best epoch so far is used")
         return model
 

@@ -206,12 +206,6 @@ class Run:
         known = self.measured.metrics if self.measured else {}
         return {name: value for name, value in known.items() if value is not None}
 
-    @property
-    def origin(self) -> str | None:
-        """Path of the run that it was pre-trained with."""
-        origin = self.model.manifest.get("pretrained")
-        return str(origin["run"]) if isinstance(origin, dict) and origin.get("run") else None
-
     @cached_property
     def exposure(self) -> Ints:
         """How many lists of the family's users hold each item: (n_items,)."""

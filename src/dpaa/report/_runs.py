@@ -420,7 +420,7 @@ def commands_of(run: Run) -> list[str]:
         if name != "seed":
             train += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
     train += ["--seed", str(run.model.method.seed)]
-    train += ["--pretrained", run.origin] if run.origin else []
+    train += ["--pretrained", run.model.pretrained_run] if run.model.pretrained_run else []
     if kept := run.model.reranker():
         train += ["--rerank", kept.in_words()]
     commands = [[*train, "--out", str(run.path)]]

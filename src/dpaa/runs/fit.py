@@ -418,11 +418,11 @@ def _final(before: Model, whole: Dataset) -> tuple[Method, dict[str, Any]]:
     hyperparameters = own.get_params({"device", "threads"}) | manifest.get("tuned", {})
     how: dict[str, Any] = {"dial": False, "rerank": before.reranker()}
     if isinstance(own, GraphMethod):
-        hyperparameters["epochs"] = max(1, (manifest.get("training") or {}).get("best_epoch") or 1)
+        hyperparameters["epochs"] = max(1, before.entry("training").get("best_epoch") or 1)
         how |= {"keep_last": True, "warm_start": before if ORIGIN in manifest else None}
     method = make_method(whole, type(own), hyperparameters)
     if needed_layers(method) is not None:  # the pre-trained model is fitted on all pairs, too
-        path = (manifest.get("pretrained") or {}).get("run")
+        path = before.pretrained_run
         if not path or not Path(path).is_dir():
             raise InputError(f"the pre-trained model of {before.path} is no longer at {path}; train the run again")
         plain, plain_how = _final(load(path), whole)

@@ -244,7 +244,7 @@ class Snapshot:
         folder = model.path.parent if model.path is not None and "debias" in model.manifest else model.path
         return {
             "run": self.name if folder is None else folder.name,
-            "dataset": (model.manifest.get("dataset") or {}).get("name"),
+            "dataset": model.entry("dataset").get("name"),
             "method": model.method.name,
             "users": len(model.user_ids),
             "items": len(model.item_ids),

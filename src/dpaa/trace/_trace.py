@@ -301,13 +301,12 @@ def _verdict(name: str, weighted: DPAA | None, premises: list[Premise], rare_edg
 
 def _pretrained_premises(model: Model, tracer: Tracer) -> list[Premise]:
     """The premise in the vectors of the run that this one was pre-trained with."""
-    origin = model.manifest.get("pretrained")
-    if not isinstance(origin, dict) or not isinstance(origin.get("run"), str):
+    if model.pretrained_run is None:
         return []
-    before = load(origin["run"])
+    before = load(model.pretrained_run)
     same = before.user_ids.equals(model.user_ids) and before.item_ids.equals(model.item_ids)
     if not isinstance(before.method, GraphMethod) or not same:
-        raise InputError(f"{origin['run']} has other users or items")
+        raise InputError(f"{model.pretrained_run} has other users or items")
     layers: list[Tensor] = []
     if before.method.name == PRETRAINED and np.array_equal(before.train.item, model.train.item):
         # Plain LightGCN has no weights of its own: as many layers as this run has.

@@ -280,7 +280,7 @@ class Study:
             callbacks = Callbacks(on_epoch=on_epoch, stop_requested=stop_requested)
             model = fit_method(method, blind, callbacks, pretrained=self._pretrained(method, data), dial=False)
             outcome["metrics"] = self.goal.measure(model.method, blind)
-            outcome["best_epoch"] = (model.manifest.get("training") or {}).get("best_epoch")
+            outcome["best_epoch"] = model.entry("training").get("best_epoch")
             outcome["lookups"] = model.manifest.get("lookups") or 1
         except optuna.TrialPruned:
             pruned = True
