@@ -72,7 +72,7 @@ def train(
     else:
         fitted, data, how = final_training(final, dpaa.read_dataset(dataset))
     with distributed.process_group(), resumable(out_folder, "the same command and --resume") as signals:
-        first = not distributed.rank()  # of several processes, this one shows
+        first = not distributed.peers().rank  # of several processes, this one shows
         stop: Any = {"stop_requested": signals.requested}
         callbacks = watched_training(**stop) if first else Callbacks(**stop)
         with signals:

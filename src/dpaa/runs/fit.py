@@ -150,7 +150,7 @@ def fit_into(
     -------
     the fitted model
     """
-    callbacks, done, first = callbacks or Callbacks(), RunFolder(folder), not distributed.rank()
+    callbacks, done, first = callbacks or Callbacks(), RunFolder(folder), not distributed.peers().rank
     if resume and not overwrite and done.finished:
         how["rerank"] = how.get("rerank") or stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
         if done.finished_before(method, data.fingerprint, how["rerank"]):
@@ -233,9 +233,9 @@ def fit_method(
         if pretrained is None:
             beside = run.path.parent if run else None
             vectors = train_or_reuse(data, method, n_layers, beside, callbacks, warm_start)
-        elif not isinstance(pretrained, Pretrained) and not distributed.rank():
+        elif not isinstance(pretrained, Pretrained) and not distributed.peers().rank:
             vectors = read_pretrained(pretrained, data, n_layers)
-        vectors = distributed.broadcast(vectors)
+        vectors = distributed.peers().broadcast(vectors)
         assert isinstance(method, UsesPretrained)
         notes = method.take_pretrained(vectors)
         manifest["pretrained"], identity["pre-trained model"] = vectors.origin, vectors.digest
@@ -250,7 +250,7 @@ def fit_method(
         manifest |= _train(method, data, callbacks, run, checkpoint, identity, start, keep_last, notes)
     if callbacks.stop_requested():
         raise Interrupted
-    measured = dial and len(data.valid) and not distributed.rank()
+    measured = dial and len(data.valid) and not distributed.peers().rank
     # Measured once, here: who turns the dial later reads the curve from the manifest.
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if measured else None
     manifest["dial"] = finite(drawn.as_json()) if drawn else dict(NO_CURVE)
@@ -279,7 +279,7 @@ def _train(
             f"{method.name} computes with whole tables and cannot be trained in several processes; train it in one"
         )
     # Rank 0 alone reads files; the others get what it has read.
-    start, checkpoint = distributed.broadcast((start, checkpoint))
+    start, checkpoint = distributed.peers().broadcast((start, checkpoint))
     identity |= {"kernel": method.compute.kernel} | method.get_params(set(MAY_CHANGE))
     if start is not None:
         identity["start"] = start.digest
@@ -307,7 +307,7 @@ def _train(
     )
     best = trainer.run(checkpoint)
     tuned = {}
-    if validation and isinstance(method, ChosenAfterwards) and not distributed.rank():
+    if validation and isinstance(method, ChosenAfterwards) and not distributed.peers().rank:
         tuned = method.choose(validation)
     training: dict[str, Any] = {
         "epochs": done,

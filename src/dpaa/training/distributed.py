@@ -190,15 +190,5 @@ def process_group() -> Iterator[None]:
 
 
 def peers() -> Peers:
-    """All processes of this training."""
+    """All processes of this training; rank 0 writes, validates and shows."""
     return Peers()
-
-
-def rank() -> int:
-    """Number of this process; 0 writes, validates and shows."""
-    return peers().rank
-
-
-def broadcast(value: Value) -> Value:
-    """What rank 0 passes, in every process."""
-    return peers().broadcast(value)

@@ -228,7 +228,7 @@ class Trainer:
         self.method.tables.update_embeddings()
         valid = self.validate(self.method) if self._columns.leads else {}
         self.method.tables.drop_embeddings()
-        return valid if self._columns.alone else distributed.broadcast(valid)
+        return valid if self._columns.alone else distributed.peers().broadcast(valid)
 
     def _agreed(self, *wishes: bool) -> tuple[bool, ...]:
         """What rank 0 wishes."""
