@@ -170,6 +170,12 @@ def popularity_deciles(counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return decile
 
 
+def mean_by_decile(values: npt.NDArray[Any], decile: npt.NDArray[Any]) -> list[float | None]:
+    """Mean of the values in each of the ten deciles, rare → popular; None for one without values."""
+    numbers, sums = np.bincount(decile, minlength=10), np.bincount(decile, values, minlength=10)
+    return [float(total / n) if n else None for total, n in zip(sums, numbers, strict=True)]
+
+
 def recent_popularity(
     item: npt.NDArray[Any], time: npt.NDArray[Any], n_items: int, count: npt.NDArray[Any] | None = None
 ) -> npt.NDArray[np.float32]:

@@ -19,7 +19,7 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import Columns, TiledTable, Workers
-from dpaa.methods._options import TrainingOptions, initial_table
+from dpaa.methods._options import Compute, TrainingOptions, initial_table
 from dpaa.methods.base import Histories, Shapes, Vectors, fitted
 from dpaa.methods.samplers import TripleSampler
 
@@ -225,7 +225,10 @@ class TrainedMethod(TrainingOptions):
     """What a `GraphMethod` scores with once it is trained: read-out vectors, also of users unseen in training."""
 
     saved: ClassVar[Shapes] = {"user_ego": ("users", "embedding_size"), "item_ego": ("items", "embedding_size")}
+    _changed_by_training: ClassVar[tuple[str, ...]] = ()
+    """Attributes that a checkpoint keeps besides tables and parameters."""
     tables: BaseTables = fitted()
+    compute: Compute = fitted()
     user_embedding: Tensor = fitted("users", "embedding_size")
     """Read-out vectors; empty between validations."""
     item_embedding: Tensor = fitted("items", "embedding_size")
@@ -304,7 +307,7 @@ class TrainedMethod(TrainingOptions):
         -------
         name → tensor
         """
-        return {}
+        return {name: getattr(self, name).clone() for name in self._changed_by_training}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
         """Restore what `extra_state` returned.
@@ -313,6 +316,12 @@ class TrainedMethod(TrainingOptions):
         ----------
         state : what `extra_state` returned
         """
+        for name in self._changed_by_training:
+            setattr(self, name, state[name].clone())
+
+    def _tiled(self, dense: Tensor) -> TiledTable:
+        """A dense (n, d) table in the tiles that this method computes with."""
+        return TiledTable.from_dense(dense.to(self.graph.device), self.compute.tile_columns)
 
     def _attribute(self, name: str) -> str:
         return f"tables.{name}" if name in ("user_ego", "item_ego") else super()._attribute(name)

@@ -153,4 +153,4 @@ class APDA(WholeTable):
     def sent_layers(self) -> Iterator[TiledTable]:
         """Unit vectors are sent, not the layers."""
         for sent, _, _ in self.propagate(self.tables.ego.rows(), None):
-            yield TiledTable.from_dense(sent, self.compute.tile_columns)
+            yield self._tiled(sent)

@@ -112,7 +112,7 @@ class DAP(ChosenAfterwards, GraphMethod):
         for strength, anchor in zip(strengths, anchors(rows, degree, cluster), strict=True):
             unit = normalize(anchor)
             corrected = corrected - strength * torch.sum(direction * unit, dim=1, keepdim=True) * unit
-        return TiledTable.from_dense(corrected, self.compute.tile_columns)
+        return self._tiled(corrected)
 
     def choose(self, validation: Validation) -> dict[str, float]:
         """α = β and P over their grid, then α and β apart around the best."""

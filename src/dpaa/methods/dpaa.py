@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.data.pairs import popularity_deciles
+from dpaa.data.pairs import mean_by_decile, popularity_deciles
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums
@@ -177,15 +176,11 @@ class DPAA(UsesPretrained, GraphMethod):
     def _by_readout(self) -> bool:
         return self.interaction_strength_from == "readout"
 
-    def _tiled(self, dense: Tensor) -> TiledTable:
-        return TiledTable.from_dense(dense.to(self.graph.device), self.compute.tile_columns)
-
     def _by_decile(self, values: Tensor) -> list[float | None]:
         """Mean over the edges of each decile of the items by training count, rare → popular."""
         decile = popularity_deciles(self.graph.item_degree.cpu().numpy())[self.graph.edge_item.cpu().numpy()]
-        edges = np.bincount(decile, minlength=10)
-        sums = np.bincount(decile, values.double().cpu().numpy(), minlength=10)
-        return [round(total / n, 6) if n else None for total, n in zip(sums.tolist(), edges.tolist(), strict=True)]
+        means = mean_by_decile(values.double().cpu().numpy(), decile)
+        return [None if mean is None else round(mean, 6) for mean in means]
 
     def extra_state(self) -> dict[str, Tensor]:
         """What the current weights were computed from."""

@@ -76,4 +76,4 @@ class LightGCNpp(WholeTable):
     def sent_layers(self) -> Iterator[TiledTable]:
         """Vectors of length 1 are sent, not the layers."""
         for sent, _ in self.propagate(self.tables.ego.rows()):
-            yield TiledTable.from_dense(sent, self.compute.tile_columns)
+            yield self._tiled(sent)

@@ -103,7 +103,7 @@ class NGCF(WholeTable):
     def sent_layers(self) -> Iterator[TiledTable]:
         """Its own layers."""
         for layer in self.layers_of(self.tables.ego.rows(), None):
-            yield TiledTable.from_dense(layer, self.compute.tile_columns)
+            yield self._tiled(layer)
 
     @torch.no_grad()
     def finish(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from torch.nn.functional import normalize
 from dpaa.graph.cooccurrence import BLOCK_ROWS
 from dpaa.graph.kernels import top_k
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
-from dpaa.methods._shared import items_of_users
 from dpaa.methods.graph_method import Batch, fitted, method
 
 QUANTILES = 2
@@ -40,6 +39,7 @@ class SLAtK(DrawnSoftmax):
     weight_temperature: float = Field(default=2.5, gt=0, description="τ_w: the larger, the more alike the weights")
     quantile_epochs: int = Field(default=20, ge=1, description="epochs between two estimates of β")
 
+    _changed_by_training: ClassVar[tuple[str, ...]] = ("quantile",)
     quantile: Tensor = fitted()
     """β, (n_users,)."""
 
@@ -54,7 +54,7 @@ class SLAtK(DrawnSoftmax):
             return {}
         # Whole rows, from all processes: a cosine needs every column.
         users, items = (normalize(self.tables.columns.gathered(side)) for side in self.tables.readout())
-        rng, taken, blocks = np.random.default_rng([self.seed, epoch, QUANTILES]), items_of_users(self.graph), []
+        rng, taken, blocks = np.random.default_rng([self.seed, epoch, QUANTILES]), self._items_of_users, []
         drawn = torch.from_numpy(rng.integers(0, len(items), self.n_negatives)).to(items.device)
         for index in torch.split(torch.arange(len(users), device=users.device), BLOCK_ROWS):
             candidates = torch.zeros(len(index), len(items), dtype=torch.bool, device=items.device)
@@ -69,11 +69,3 @@ class SLAtK(DrawnSoftmax):
         """The softmax loss times `σ((c_ui − β_u) / τ_w)`."""
         weight = torch.sigmoid((positive - self.quantile[batch.users]) / self.weight_temperature)
         return weight * super().pair_losses(batch, positive, negatives)
-
-    def extra_state(self) -> dict[str, Tensor]:
-        """β."""
-        return {"quantile": self.quantile.clone()}
-
-    def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore β."""
-        self.quantile = state["quantile"].clone()

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from dpaa.data.ids import Floats, Mask
-from dpaa.data.pairs import popular_items, popularity_deciles
+from dpaa.data.pairs import mean_by_decile, popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
@@ -187,12 +187,6 @@ class Tracer:
         propagation.set_weights(self.weights)
         return [layer.rows() for layer in propagation.layers(TiledTable.from_dense(ego, TILE))]
 
-    def mean_by_decile(self, values: Floats) -> ByDecile:
-        """Mean over the edges of each decile's items."""
-        edges = np.bincount(self.edge_decile, minlength=DECILES)
-        sums = np.bincount(self.edge_decile, values, minlength=DECILES)
-        return [float(total / n) if n else None for total, n in zip(sums, edges, strict=True)]
-
     def premise(self, vectors: Tensor, whose: Literal["own", "pretrained"], layer: int | None) -> Premise:
         """Inverse interaction weights along the edges, from (n_nodes, d) vectors."""
         iiw = 1.0 - edge_cosines(self.graph, TiledTable.from_dense(vectors, TILE)).numpy()
@@ -200,7 +194,7 @@ class Tracer:
         # most.
         fifth = self.edge_decile // 2
         rare, popular = (float(iiw[fifth == f].mean()) if (fifth == f).any() else math.nan for f in (0, 4))
-        return Premise(whose, layer, self.mean_by_decile(iiw), rare, popular)
+        return Premise(whose, layer, mean_by_decile(iiw, self.edge_decile), rare, popular)
 
     def layer_weights(self, layer: int, items: Tensor | None) -> LayerWeights:
         """Weights of a layer's messages; with its item vectors, their mass too."""
@@ -209,7 +203,8 @@ class Tracer:
         if items is not None:
             length = _norms(items)[self.item]
             shares = [self._share(to_user * length), self._share(self.plain * length)]
-        return LayerWeights(layer, self.mean_by_decile(to_user), self.mean_by_decile(to_user / self.plain), *shares)
+        means = (mean_by_decile(values, self.edge_decile) for values in (to_user, to_user / self.plain))
+        return LayerWeights(layer, *means, *shares)
 
     def _share(self, mass: Floats) -> ByDecile | None:
         sums, total = np.bincount(self.edge_decile, mass, minlength=DECILES), float(mass.sum())
