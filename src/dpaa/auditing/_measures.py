@@ -19,11 +19,11 @@ from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import Floats, Mask, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
-from dpaa.data.pairs import popular_items, popularity_deciles
+from dpaa.data.pairs import popularity_deciles
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.bias import TASTES, gini, head, lorenz, mean_per_row, most_moved, share_of, tastes
+from dpaa.evaluation.bias import TASTES, gini, head, lorenz, most_moved, share_of
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, exposures
 from dpaa.evaluation.recommendations import Recommendations
@@ -52,19 +52,11 @@ class Interactions:
         return np.bincount(self.data.train.user, minlength=self.data.n_users)
 
     @cached_property
-    def popular(self) -> Mask:
-        """The fewest items that have 80% of the interactions.  Returns (n_items,)."""
-        return popular_items(self.counts)
-
-    @cached_property
-    def popular_share(self) -> Floats:
-        """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
-        return mean_per_row(self.data.train.user, self.popular[self.data.train.item], self.data.n_users)
-
-    @cached_property
-    def taste(self) -> NDArray[np.int64]:
-        """The taste of each user, an index into `TASTES`; −1 without a history.  Returns (n_users,)."""
-        return tastes(self.popular_share)
+    def truth(self) -> GroundTruth:
+        """Popular items, histories and tastes; nothing is relevant to anybody."""
+        train, nobody = self.data.train, np.zeros(0, dtype=np.int64)
+        known: Any = {"history": (train.user, train.item), "candidates": self.data.candidates}
+        return GroundTruth(nobody, self.data.n_users, self.counts, nobody, **known)
 
 
 def interactions(
@@ -169,7 +161,7 @@ class Skew:
 
 def skew(log: Interactions, periods: int) -> Skew:
     """Measure how skewed the log is; times are cut into so many periods."""
-    counts, popular = log.counts, log.popular
+    counts, popular = log.counts, log.truth.popular
     taken = counts[counts > 0]
     lengths = log.history_lengths[log.history_lengths > 0]
     slices = [] if log.times is None else list(_periods(log.times, popular, periods))
@@ -178,8 +170,8 @@ def skew(log: Interactions, periods: int) -> Skew:
         for name in ("head_share", "niche_share")
     }
     tastes: list[Row] = []
-    for name, group in ((name, log.taste == index) for index, name in enumerate(TASTES)):
-        of_group = pl.Series(log.popular_share[group]).mean(), pl.Series(log.history_lengths[group]).median()
+    for name, group in ((name, log.truth.taste_of_users == index) for index, name in enumerate(TASTES)):
+        of_group = pl.Series(log.truth.popular_share[group]).mean(), pl.Series(log.history_lengths[group]).median()
         mean, median = (math.nan if one is None else one for one in of_group)
         tastes.append({"taste": name, "users": int(group.sum()), "mean": mean, "history_median": median})
     numbers = {
@@ -194,7 +186,7 @@ def skew(log: Interactions, periods: int) -> Skew:
         "log_items_once": int((taken == 1).sum()),
         "log_items_once_share": float((taken == 1).mean()),
         "log_history_median": float(np.median(lengths)),
-        "log_popular_in_history": float(np.nanmean(log.popular_share)),
+        "log_popular_in_history": float(np.nanmean(log.truth.popular_share)),
     }
     deciles = np.bincount(popularity_deciles(counts)[counts > 0], taken, minlength=10) / taken.sum()
     return Skew(numbers | trends, deciles.tolist(), lorenz(taken).round(6).tolist(), tastes, slices)
@@ -317,11 +309,10 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
         raise InputError(f"no list of {recs.name} has an item of the log; audit it against the log it came from")
     users, lists, k = recs.users[listed], recs.items[listed], recs.items.shape[1]
     taken = data.train.keys(data.n_items)[np.isin(data.train.user, users)]
-    known: Any = {"history": (data.train.user, data.train.item), "candidates": data.candidates, "groups": groups}
-    truth = GroundTruth(users, data.n_users, log.counts, taken, **known)
+    truth = replace(log.truth, users=users, relevant=taken, groups=groups)
     at = truth.context(lists)
     columns = {name: METRICS[name].formula(at) for name in ("arp", "popularity_lift", "aplt", "upd")}
-    columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - log.popular_share[users]}
+    columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - truth.popular_share[users]}
     series = (pl.Series(name, values, nan_to_null=True) for name, values in columns.items())
     table = pl.DataFrame([pl.Series("taste", truth.taste), *series])
     both = table.drop_nulls("popularity_lift")
@@ -336,7 +327,7 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
         return {
             "item_id": data.item_ids[item],
             "title": None if data.titles is None else data.titles[item],
-            "group": "popular" if log.popular[item] else "niche",
+            "group": "popular" if truth.popular[item] else "niche",
             "interactions": int(counts[item]),
             "recommendations": int(shown[item]),
             "interaction_share": float(counts[item] / counts.sum()),

@@ -24,7 +24,7 @@ from dpaa.evaluation import bias
 from dpaa.evaluation.bias import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
-from dpaa.evaluation.metrics import METRICS
+from dpaa.evaluation.metrics import at_k, metric_of
 from dpaa.runs.measure import measured, need_dataset
 from dpaa.runs.model import Model, load
 
@@ -296,9 +296,8 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
     -------
     one of them
     """
-    head, slash, group = metric.strip().partition("/")
-    name, _, cut = head.partition("@")
-    full = f"{name}@{cut or k}{slash}{group}"
+    name = metric.strip()
+    full = name if "@" in name.partition("/")[0] else at_k(name, k)
     if full in known:
         return full
     near = get_close_matches(full, known, n=1)
@@ -374,7 +373,7 @@ def _delta(
         return Delta(*numbers, None, None, None, None, "not tested")
     # A difference is shown where the corrected p is below the level and 0 is outside of the interval.
     shown = corrected < LEVEL and (outcome.low > 0 or outcome.high < 0)
-    better = METRICS[metric.partition("@")[0]].better
+    better = metric_of(metric).better
     words = ("higher", "lower") if better == "zero" else ("better", "worse")
     verdict = words[(delta > 0) == (better == "low")] if shown else "not shown"
     return Delta(*numbers, (outcome.low, outcome.high), outcome.p, corrected, outcome.users, verdict)

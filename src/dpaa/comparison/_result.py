@@ -18,7 +18,7 @@ from polars import selectors
 
 from dpaa._io import as_json, write_file
 from dpaa._text import on_one_line
-from dpaa.evaluation.metrics import METRICS
+from dpaa.evaluation.metrics import metric_of
 
 SHOWN = {"better": "+", "worse": "−", "higher": "↑", "lower": "↓"}
 """Verdicts that say a difference is more than chance, and their marks in tables."""
@@ -258,7 +258,7 @@ def write_table(result: Comparison, file: Path) -> None:
 def _best(entries: Sequence[Summary], metric: str) -> float | None:
     """None where no direction is better, and where all are the same."""
     values = {entry.metrics[metric] for entry in entries if entry.metrics[metric] == entry.metrics[metric]}
-    better = METRICS[metric.partition("@")[0]].better
+    better = metric_of(metric).better
     if better == "zero" or len(values) < 2:
         return None
     return max(values) if better == "high" else min(values)

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpaa.data.ids import Floats
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
-from dpaa.debiasing._points import Floats, Goal, Point, Rows
+from dpaa.debiasing._points import Goal, Point, Rows
 
 FOLDS = 5
 CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)

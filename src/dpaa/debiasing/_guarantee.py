@@ -15,10 +15,9 @@ within the promise, where this test confirms 67%; Hoeffding-Bentkus confirmed no
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
-Floats = NDArray[np.float64]
+from dpaa.data.ids import Floats
 
 PRETENDED = 0.5
 """What the pretended user loses, as a share of the mean accuracy of users who have any."""

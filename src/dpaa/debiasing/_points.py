@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import Floats
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.metrics import METRICS, Metric, exposures
+from dpaa.evaluation.metrics import METRICS, Metric, at_k, exposures
 from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, fitted_power, propensities
 from dpaa.methods.base import Method
 from dpaa.ranking.dial import dialled_family
 from dpaa.ranking.reranker import Dial, Reranker
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 EXPOSURES = ("unknown", "as-logged", "shifted")
@@ -147,7 +147,7 @@ class Goal:
 
     def key(self, k: int) -> str:
         """As `evaluate` names it."""
-        return f"{self.metric.name}@{k}{NICHE if self.niche else ''}"
+        return at_k(f"{self.metric.name}{NICHE if self.niche else ''}", k)
 
     def of(self, at: Context) -> float | Floats:
         """(users,), NaN for a user without a value; a number where it is a property of all lists together."""

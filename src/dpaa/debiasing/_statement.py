@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from dpaa.comparison.statistics import crossed_t
-from dpaa.debiasing._points import Candidate, Floats, Goal, Rows
+from dpaa.data.ids import Floats
+from dpaa.debiasing._points import Candidate, Goal, Rows
 from dpaa.evaluation.bias import TASTES
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.metrics import at_k
 from dpaa.methods.base import Method
 
 SHARES = ("recall", "ndcg", "coverage", "aplt", "hit", "precision")
@@ -55,8 +57,7 @@ class Statement:
         -------
         such as `0.7% → 5.8%`; values that are no shares with four digits
         """
-        name, _, group = metric.partition("/")
-        key = f"{name}@{self.k}{'/' if group else ''}{group}"
+        name, key = metric.partition("/")[0], at_k(metric, self.k)
         form = ".1%" if name in SHARES and name != "ndcg" else ".4f" if name == "ndcg" else ".4g"
         return f"{self.before[key]:{form}} → {self.after[key]:{form}}"
 

@@ -11,7 +11,7 @@ import numpy as np
 from dpaa.data.ids import Array, Floats, Mask
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.evaluation import bias
-from dpaa.evaluation.bias import mean_per_row, tastes
+from dpaa.evaluation.bias import mean_per_row
 
 Pairs = tuple[Array, Array]
 """Two arrays of one length: rows or users, and items."""
@@ -102,10 +102,19 @@ class GroundTruth:
         return bias.band_shares(row, item, self.band, len(self.users))
 
     @cached_property
+    def popular_share(self) -> Floats:
+        """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
+        return mean_per_row(self.history[0], self.popular[self.history[1]], self.n_users)
+
+    @cached_property
+    def taste_of_users(self) -> Array:
+        """Index into `TASTES` of each user, −1 without a history.  Returns (n_users,)."""
+        return bias.tastes(self.popular_share)
+
+    @property
     def taste(self) -> Array:
-        """Index into `TASTES` of each row, −1 without a history; the edges come from all users with a history."""
-        share = mean_per_row(self.history[0], self.popular[self.history[1]], self.n_users)
-        return tastes(share)[self.users]
+        """The same of each row; the edges between tastes come from all users with a history."""
+        return self.taste_of_users[self.users]
 
     @cached_property
     def available(self) -> Array:

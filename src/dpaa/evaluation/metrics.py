@@ -79,6 +79,17 @@ def metric(*entry: Any, name: str | None = None, **more: Any) -> Callable[[Formu
     return add
 
 
+def at_k(name: str, k: int) -> str:
+    """The key of a metric of lists of k: `recall/niche` → `recall@20/niche`."""
+    name, slash, group = name.partition("/")
+    return f"{name}@{k}{slash}{group}"
+
+
+def metric_of(key: str) -> Metric:
+    """The metric of a known key, such as `recall@20/niche`."""
+    return METRICS[key.partition("@")[0]]
+
+
 def of_kind(*kinds: str) -> list[Metric]:
     """The metrics of these kinds, in the table's order."""
     return [one for one in METRICS.values() if one.kind in kinds]

@@ -18,7 +18,7 @@ import dpaa
 from dpaa._io import check_file_target, write_file
 from dpaa._text import finite
 from dpaa.auditing import Audit
-from dpaa.evaluation.metrics import explain
+from dpaa.evaluation.metrics import at_k, explain
 from dpaa.report import _runs
 from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save_figure, scatter
 from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
@@ -204,9 +204,8 @@ def simulation(result: Simulation) -> Section:
     k, by = result.about["k"], result.about["group_by"]
     figures, ends = [], []
     for metric, (title, axis, kind) in TRAJECTORIES.items():
-        head, slash, group = metric.partition("/")
-        name = f"exposure@{k}/{by}" if metric == "exposure" else f"{head}@{k}{slash}{group}"
-        name = metric if metric in result.frame.columns else name
+        key = at_k(f"exposure/{by}" if metric == "exposure" else metric, k)
+        name = metric if metric in result.frame.columns else key
         if name in result.frame.columns:
             means = {policy: result.over_seeds(name, policy) for policy in result.policies}
             lines = [

@@ -39,8 +39,9 @@ from dpaa.data.sources.severity import distinct_pairs, with_severity
 from dpaa.data.sources.world import simulate_world
 from dpaa.debiasing import debias
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.evaluation.bias import TASTES, gini, mean_per_row, tastes
+from dpaa.evaluation.bias import TASTES, gini
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.metrics import at_k
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Histories, Method, Scorer, attach, fitted
@@ -382,8 +383,7 @@ def _loop(
     n_users, n_items = first.n_users, first.n_items
     log, shown, model = first.train.keys(n_items), np.zeros(0, dtype=np.int64), None
     found, wanted = np.zeros(n_users), np.bincount(np.setdiff1d(taste.liked, log) // n_items, minlength=n_users)
-    popular = Evaluator(first, k).truth.popular
-    taste_of = tastes(mean_per_row(first.train.user, popular[first.train.item], n_users))
+    taste_of = Evaluator(first, k).truth.taste_of_users
     for number in range(rounds + 1):
         # The same draws for every policy of a seed: what differs is theirs, and not chance.
         began, rng = time.process_time(), np.random.default_rng([seed, number, 7])
@@ -408,10 +408,10 @@ def _loop(
         counts = np.bincount(log % n_items, minlength=n_items)
         share = np.divide(found, wanted, out=np.full(n_users, np.nan), where=wanted > 0)
         by_taste = [share[(taste_of == index) & (wanted > 0)] for index in range(len(TASTES))]
-        full = {f"{name.partition('/')[0]}@{k}{name[len(name.partition('/')[0]) :]}" for name in REPORTED}
+        reported = {at_k(name, k) for name in REPORTED}
         yield (
             {"round": number}
-            | {name: value for name, value in result.metrics.items() if name in full or name.startswith("exposure")}
+            | {name: value for name, value in result.metrics.items() if name in reported or name.startswith("exposure")}
             | {
                 "click_rate": float((clicked & places).sum() / max(places.sum(), 1)),
                 "satisfaction": float(np.nanmean(share)),

@@ -15,7 +15,7 @@ from dpaa._io import read_bytes
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.metrics import GROUPS, METRICS
+from dpaa.evaluation.metrics import GROUPS, METRICS, metric_of
 from dpaa.methods.base import Method
 
 TRAINED = ("complete", "pruned", "diverged")
@@ -158,11 +158,12 @@ class TuningGoal:
         """
         if self._limit:
             key, share = self._limit
-            best = max(_merit(key, one[key]) for one in (metrics, *others))
-            excess = (best - _merit(key, metrics[key])) / max(abs(best), 1e-12) - share
+            merit = metric_of(key).merit
+            best = max(merit(trial[key]) for trial in (metrics, *others))
+            excess = (best - merit(metrics[key])) / max(abs(best), 1e-12) - share
             if excess > 0:
                 return -OUT_OF_BOUNDS * (1 + excess)
-        return _merit(self.key, metrics[self.key])
+        return metric_of(self.key).merit(metrics[self.key])
 
     def ranked(self, trials: Iterable[Trial]) -> list[Trial]:
         """Rank the finished trials, the best first; of equal trials the earlier.
@@ -177,7 +178,3 @@ class TuningGoal:
         """
         complete = [trial for trial in trials if trial.state == "complete"]
         return sorted(complete, key=lambda trial: -self.merit(trial.metrics, [one.metrics for one in complete]))
-
-
-def _merit(key: str, value: float) -> float:
-    return METRICS[key.partition("@")[0]].merit(value)
