@@ -386,10 +386,10 @@ def _umask() -> int:
     return mask
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(path: Path, other: Path) -> bool:
     """Exchange two names in one step; False where the system cannot."""
     libc = ctypes.CDLL(None)
-    first, second = os.fsencode(one), os.fsencode(other)
+    first, second = os.fsencode(path), os.fsencode(other)
     if sys.platform == "darwin":
         return bool(libc.renamex_np(first, second, 2) == 0)  # RENAME_SWAP
     return hasattr(libc, "renameat2") and libc.renameat2(-100, first, -100, second, 2) == 0  # AT_FDCWD, RENAME_EXCHANGE
@@ -437,12 +437,12 @@ def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory
 
 def sweep(parent: Path, prefix: str = STAGING) -> None:
     """Remove the staging folders in a folder whose processes are gone."""
-    for left in parent.glob(f"{prefix}*"):
+    for abandoned in parent.glob(f"{prefix}*"):
         with suppress(OSError, InputError), ExitStack() as stack:  # gone by now, or in use
-            if is_staging(left, prefix):
+            if is_staging(abandoned, prefix):
                 # Held while it is removed: a process that has just made it waits, finds it gone and makes another.
-                stack.callback(os.close, _acquired(left / HOLD, wait=False))
-                shutil.rmtree(left, ignore_errors=True)
+                stack.callback(os.close, _acquired(abandoned / HOLD, wait=False))
+                shutil.rmtree(abandoned, ignore_errors=True)
 
 
 def is_staging(path: Path, prefix: str = STAGING) -> bool:

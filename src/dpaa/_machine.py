@@ -74,8 +74,8 @@ def give_back_memory() -> None:
 
 def processes_here(most: int = 2**31) -> int:
     """How many processes of one training share this machine, where `torchrun` started several."""
-    given = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    return max(1, min(int(given) if given.isdigit() else 1, most))
+    started = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return max(1, min(int(started) if started.isdigit() else 1, most))
 
 
 def cores() -> int:
@@ -85,13 +85,13 @@ def cores() -> int:
 
 def memory_at_hand() -> int:
     """Bytes this process may still take without swapping: what the system has, or the rest of a container's limit."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         lines = meminfo.read_text(encoding="ascii").splitlines()
-        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        limits += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     # A container's limit is not in /proc/meminfo: what can be had is the smaller of both.
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     if limit.exists() and used.exists() and limit.read_text(encoding="ascii").strip().isdigit():
-        found.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
-    return min(found)
+        limits.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
+    return min(limits)

@@ -54,8 +54,8 @@ def shortened(sentence: str, most: int = LONGEST_SENTENCE) -> str:
     return sentence if len(sentence) <= most else f"{sentence[: most * 2 // 3]} … {sentence[-most // 3 :]}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) -> str:
@@ -65,7 +65,7 @@ def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) ->
     """
     text = json.dumps(finite(content), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     # Outside of its strings JSON has none of these characters, so whatever is found may be written as an escape.
-    return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _ACTING.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def finite(content: Any) -> Any:
@@ -93,11 +93,11 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return found
+    return content
 
 
 def _check(content: Any, levels: int) -> None:
@@ -117,7 +117,7 @@ def file_name(text: str) -> str:
 
     Where something had to be replaced, a digest of the text follows, so that two texts never share a name.
     """
-    kept = "".join(one if one in " -._" or unicodedata.category(one)[0] in "LMN" else "_" for one in text)
+    kept = "".join(letter if letter in " -._" or unicodedata.category(letter)[0] in "LMN" else "_" for letter in text)
     if kept == text == text.strip(" .-") and 0 < len(kept.encode()) <= LONGEST_NAME:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -121,7 +121,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         kind: Any = self.find(name)
         fields = getattr(kind, "hyperparameters", kind).model_fields.items()
         about = {
-            key: {"default": one.default, "meaning": " ".join((one.description or "").split())} for key, one in fields
+            key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
+            for key, field in fields
         }
         return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
 
@@ -146,7 +147,7 @@ def add_plugin(address: str, *registries: Registry[Any]) -> None:
     registries : to choose from
     """
     kind = _local(address)
-    next((one for one in registries if one.accepts(kind)), registries[0]).add(kind)
+    next((registry for registry in registries if registry.accepts(kind)), registries[0]).add(kind)
 
 
 def on_first_use(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:

@@ -189,8 +189,10 @@ def check_name(
     of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
     known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
     if name not in known or (name in of_lists and length == "K"):
-        near = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(name, known, 2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        close = [name for name in (f"log_{base}", f"{base}@{length}") if name in known] or get_close_matches(
+            name, known, 2
+        )
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
         raise InputError(f"--fail-if: there is no number {name!r}; {hint}")
     if (name in DRIFT_NUMBERS and not with_older) or (name in of_lists and not with_recs):
         option = "--against OLDER" if name in DRIFT_NUMBERS else "--recs FILE"

@@ -82,8 +82,8 @@ def interactions(
             raise InputError(
                 f"{paths[0] if paths else data} is prepared already; leave out options on how a log is read"
             )
-        made = data if isinstance(data, Dataset) else read_dataset(paths[0])
-        return Interactions(made, f"the training split of dataset {made.name}", (), _times(made))
+        dataset = data if isinstance(data, Dataset) else read_dataset(paths[0])
+        return Interactions(dataset, f"the training split of dataset {dataset.name}", (), _times(dataset))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)
     log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
@@ -153,7 +153,9 @@ class Skew:
         ]
         if self.periods:
             first, last = self.periods[0], self.periods[-1]
-            shares = [f"{one[name]:.1%}" for name in ("log_head_share", "log_niche_share") for one in (first, last)]
+            shares = [
+                f"{period[name]:.1%}" for name in ("log_head_share", "log_niche_share") for period in (first, last)
+            ]
             head, niche = f"from {shares[0]} to {shares[1]}", f"from {shares[2]} to {shares[3]}"
             lines.append(f"Over time, the most popular fifth goes {head} of the interactions, niche items {niche}.")
         return lines
@@ -172,7 +174,7 @@ def skew(log: Interactions, periods: int) -> Skew:
     tastes: list[Row] = []
     for name, group in ((name, log.truth.taste_of_users == index) for index, name in enumerate(TASTES)):
         of_group = pl.Series(log.truth.popular_share[group]).mean(), pl.Series(log.history_lengths[group]).median()
-        mean, median = (math.nan if one is None else one for one in of_group)
+        mean, median = (math.nan if value is None else value for value in of_group)
         tastes.append({"taste": name, "users": int(group.sum()), "mean": mean, "history_median": median})
     numbers = {
         "log_users": len(lengths),
@@ -209,7 +211,7 @@ def _periods(times: pl.DataFrame, popular: Mask, wanted: int) -> Iterator[Row]:
         new = (counts > 0) & ~seen
         seen |= new
         ends = (time[int(rows[at])] for at in (stamps[rows].argmin(), stamps[rows].argmax()))
-        first, last = (one if isinstance(one, int | float) else one.isoformat() for one in ends)
+        first, last = (time if isinstance(time, int | float) else time.isoformat() for time in ends)
         yield {
             "start": first,
             "end": last,
@@ -234,10 +236,15 @@ def readable_times(times: Sequence[str | float]) -> list[str]:
     dates (UTC) where they are ISO or count seconds or milliseconds from 1970, else the numbers as they are
     """
     numbers = [time for time in times if not isinstance(time, str)]
-    ticks = next((one for one in (1, 1000) if all(_EARLIEST <= time / one < _LATEST for time in numbers)), None)
+    ticks = next(
+        (per_second for per_second in (1, 1000) if all(_EARLIEST <= time / per_second < _LATEST for time in numbers)),
+        None,
+    )
     if ticks is None:
         return list(map(str, times))
-    iso = [one if isinstance(one, str) else datetime.fromtimestamp(int(one / ticks), UTC).isoformat() for one in times]
+    iso = [
+        time if isinstance(time, str) else datetime.fromtimestamp(int(time / ticks), UTC).isoformat() for time in times
+    ]
     return [time.removesuffix("+00:00").removesuffix("T00:00:00").replace("T", " ") for time in iso]
 
 

@@ -143,7 +143,7 @@ def print_table(
     for part in parts:
         wide = [min(least[index], console.width - least[0] - 4) if index else least[0] for index in part]
         for _ in range(console.width - _table_width(wide)):  # what is left goes to the columns that wrap most
-            share = [natural[index] / wide[place] for place, index in enumerate(part)]
+            share = [natural[index] / wide[slot] for slot, index in enumerate(part)]
             wide[share.index(max(share))] += max(share) > 1
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for index, width in zip(part, wide, strict=True):

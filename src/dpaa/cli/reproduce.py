@@ -119,8 +119,8 @@ def _field(
                 f"{benchmarks} has none of {', '.join(dict.fromkeys(row.data for row in wanted))}; name their folder"
             )
         with resumable(results, "the same command") as signals, signals:
-            for one in run_field(benchmarks, file, work, here, watched_training(stop_requested=signals.requested)):
-                err.print(f"{one.data} {one.row}: recall@20 {one.metrics['recall@20']:.4f}")
+            for result in run_field(benchmarks, file, work, here, watched_training(stop_requested=signals.requested)):
+                err.print(f"{result.data} {result.row}: recall@20 {result.metrics['recall@20']:.4f}")
     chapter = field_chapter(wanted, read_results(file))
     if as_json:
         print_json({table.name: table.records() for table in chapter.tables})

@@ -146,13 +146,13 @@ def read_entries(
         data = read_dataset(dataset)
     evaluator = Evaluator(data, k, "test", overlap, mask_valid, group_by)
     alike: dict[str, list[str]] = {}
-    for path, one in parts.items():
-        alike.setdefault(_common(one) if isinstance(one, Model) else path, []).append(path)
+    for path, part in parts.items():
+        alike.setdefault(_common(part) if isinstance(part, Model) else path, []).append(path)
     entries = []
     for group in alike.values():
-        same = [one for path in group if isinstance(one := parts[path], Model)]
-        if 1 < len(group) == len({one.method.seed for one in same}):
-            entries.append(_entry(same[0].method.name, same, evaluator, group))
+        models_alike = [model for path in group if isinstance(model := parts[path], Model)]
+        if 1 < len(group) == len({model.method.seed for model in models_alike}):
+            entries.append(_entry(models_alike[0].method.name, models_alike, evaluator, group))
         else:  # runs with the same seed too are no independent trainings
             entries += [_entry(Path(path).name, [parts[path]], evaluator, [path]) for path in group]
     names = [entry.name for entry in entries]
@@ -300,9 +300,9 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
     full = name if "@" in name.partition("/")[0] else at_k(name, k)
     if full in known:
         return full
-    near = get_close_matches(full, known, n=1)
+    close = get_close_matches(full, known, n=1)
     some = ", ".join(dict.fromkeys(one.partition("@")[0] for one in known))
-    hint = f"did you mean {near[0]}?" if near else f"choose from {some}"
+    hint = f"did you mean {close[0]}?" if close else f"choose from {some}"
     raise InputError(f"there is no metric {metric!r} of lists of {k}; {hint}")
 
 
@@ -348,9 +348,9 @@ class _Values:
 
     def means(self, entry: str, name: str) -> tuple[float, float]:
         """Of the entry and the baseline, over the users with a value from every run of both."""
-        one, other = (self.table[:, self._columns[side, name]] for side in (entry, self.base))
-        both = ~(np.isnan(one).any(axis=1) | np.isnan(other).any(axis=1))
-        return (float(one[both].mean()), float(other[both].mean())) if both.any() else (float("nan"), float("nan"))
+        own, base = (self.table[:, self._columns[side, name]] for side in (entry, self.base))
+        both = ~(np.isnan(own).any(axis=1) | np.isnan(base).any(axis=1))
+        return (float(own[both].mean()), float(base[both].mean())) if both.any() else (float("nan"), float("nan"))
 
 
 def _mean(entry: Entry, metric: str) -> float:
@@ -358,7 +358,7 @@ def _mean(entry: Entry, metric: str) -> float:
 
 
 def _summary(entry: Entry) -> Summary:
-    runs = [one.metrics for one in entry.evaluations]
+    runs = [evaluation.metrics for evaluation in entry.evaluations]
     deviation = {name: float(np.std([run[name] for run in runs], ddof=1)) for name in runs[0]} if len(runs) > 1 else {}
     means = {name: _mean(entry, name) for name in runs[0]}
     return Summary(entry.name, entry.kind, entry.sources, entry.seeds, means, deviation)
@@ -382,9 +382,9 @@ def _delta(
 def _notes(entries: Sequence[Entry]) -> Iterator[str]:
     yield from budget_warnings([(entry.name, entry.budgets) for entry in entries])
     for entry in entries:
-        for source, one in zip(entry.sources, entry.evaluations, strict=True):
-            yield from one.notes
-            kappa, reranker = one.protocol.popularity_dial, one.protocol.rerank
+        for source, evaluation in zip(entry.sources, entry.evaluations, strict=True):
+            yield from evaluation.notes
+            kappa, reranker = evaluation.protocol.popularity_dial, evaluation.protocol.rerank
             kept = [f"popularity dial at κ = {kappa:g}"] if kappa else []
             kept += [f"re-ranked by {reranker}"] if reranker else []
             if kept:
@@ -429,7 +429,8 @@ def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> dict[str, Any]
     """Whose exposure moves most from the baseline to an entry."""
     data = evaluator.dataset
     before, after = (
-        np.mean([bias.exposure(one.lists, data.n_items) for one in side.evaluations], axis=0) for side in (base, entry)
+        np.mean([bias.exposure(evaluation.lists, data.n_items) for evaluation in side.evaluations], axis=0)
+        for side in (base, entry)
     )
 
     def moved(item: int) -> dict[str, Any]:

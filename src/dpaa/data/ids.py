@@ -122,10 +122,10 @@ def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
     if ids.dtype == pl.Int64 and high - low < DENSE * len(ids):
         rows = np.full(high - low + 1, -1, dtype=np.int32)
         rows[(ids - low).to_numpy()] = np.arange(len(ids), dtype=np.int32)
-        found: npt.NDArray[np.int32] = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
+        positions: npt.NDArray[np.int32] = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
         # What was clipped looks like the first or the last id.
-        found[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
-        return found
+        positions[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
+        return positions
     numbers = pl.int_range(len(ids), dtype=pl.Int32, eager=True)
     return values.replace_strict(ids, numbers, default=-1, return_dtype=pl.Int32).to_numpy(writable=True)
 

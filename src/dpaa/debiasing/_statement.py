@@ -103,8 +103,8 @@ class Statement:
         ]
         groups = [name for name in GROUPS if np.isfinite(self.before.get(f"ndcg@{self.k}/{name}", np.nan))]
         if groups:
-            told = ", ".join(f"{name.replace('-', ' ')} {self.moved(f'ndcg/{name}')}" for name in groups)
-            lines.append(f"NDCG@{self.k} by group of users: {told}")
+            changes = ", ".join(f"{name.replace('-', ' ')} {self.moved(f'ndcg/{name}')}" for name in groups)
+            lines.append(f"NDCG@{self.k} by group of users: {changes}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
@@ -144,15 +144,15 @@ def state(
     -------
     Statement
     """
-    one, k = methods[base.model], evaluator.protocol.k[-1]
-    before, lists = evaluator.evaluate(one, base.kappa, base.reranker), np.empty((len(evaluator.users), k), np.int32)
+    method, k = methods[base.model], evaluator.protocol.k[-1]
+    before, lists = evaluator.evaluate(method, base.kappa, base.reranker), np.empty((len(evaluator.users), k), np.int32)
     for pick in dict.fromkeys(picks or [chosen]):
         rows = [fold for fold, other in zip(folds, picks, strict=True) if other == pick] if picks else folds
         few = np.sort(np.concatenate(rows))
         lists[few] = evaluator.of_rows(few).lists(methods[pick.model], pick.kappa, pick.reranker)
     after, intervals = evaluator.evaluate_lists(lists), {}
     for name in (f"ndcg@{k}", f"recall@{k}", f"recall@{k}/niche", f"recall@{k}/popular", f"aplt@{k}"):
-        pair = [one.per_user[name].to_numpy() for one in (after, before)]
+        pair = [evaluation.per_user[name].to_numpy() for evaluation in (after, before)]
         intervals[name] = _interval(*(values[np.isfinite(pair[0]) & np.isfinite(pair[1])] for values in pair))
     change = after.per_user[f"ndcg@{k}"].to_numpy() - before.per_user[f"ndcg@{k}"].to_numpy()
     shares = float((change > 0).mean()), float((change < 0).mean())

@@ -164,8 +164,8 @@ def backtest(content: Mapping[str, Any]) -> Section:
                 rows.append([name, origin, one["name"], change, least, one["verdict"]])
     chart = grid(cells, KEPT, f"NDCG@{content['call']['k']} against the baseline, in the period from")
     numbers = table("Every choice in every period", ["row", "from", "choice", "NDCG", "at least", "promise"], rows)
-    told = "What each choice did to accuracy in the periods after it, and whether the promise was kept."
-    figure = Figure("backtest", "Chosen then, kept since?", told, chart, numbers)
+    description = "What each choice did to accuracy in the periods after it, and whether the promise was kept."
+    figure = Figure("backtest", "Chosen then, kept since?", description, chart, numbers)
     rendered = render("backtest.html", backtest=content, figure=figure)
     return Section("backtest", f"{len(origins)} choices, measured afterwards", "Backtest", rendered, [figure])
 
