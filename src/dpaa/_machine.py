@@ -72,10 +72,10 @@ def give_back_memory() -> None:
     _glibc("malloc_trim", 0)
 
 
-def processes_here(most: int = 2**31) -> int:
+def processes_here() -> int:
     """How many processes of one training share this machine, where `torchrun` started several."""
     started = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    return max(1, min(int(started) if started.isdigit() else 1, most))
+    return max(1, int(started)) if started.isdigit() else 1
 
 
 def cores() -> int:

@@ -88,7 +88,7 @@ def reproduce(
 
 
 def _read_folders(texts: list[str]) -> dict[str, Path]:
-    """Where each of `DATA` is."""
+    """Read `--data`: the folder of each of `DATA`."""
     folders = {}
     for text in texts:
         name, _, folder = text.partition("=")
@@ -102,8 +102,7 @@ def _field(
     benchmarks: Path | None, methods: list[str], results: Path, work: Path, out_folder: Path, as_json: bool
 ) -> None:
     """Measure what is missing of the field's table, as far as its splits are there, and show all of it."""
-    from dpaa.reproduction import write_chapters
-    from dpaa.reproduction.field import FIELD, field_chapter, read_results, run_field
+    from dpaa.reproduction import FIELD, field_chapter, read_results, run_field, write_chapters
     from dpaa.runs.progress import watched_training
 
     names = {method.lower() for method in methods}

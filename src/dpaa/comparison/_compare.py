@@ -24,7 +24,7 @@ from dpaa.evaluation import bias
 from dpaa.evaluation.bias import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
-from dpaa.evaluation.metrics import at_k, metric_of
+from dpaa.evaluation.metrics import Metric, at_k
 from dpaa.runs.measure import measured, need_dataset
 from dpaa.runs.model import Model, load
 
@@ -162,7 +162,7 @@ def read_entries(
 
 
 def _common(model: Model) -> str:
-    """All that runs of one entry have in common, as text."""
+    """Key of an entry: all that its runs have in common, as text."""
     params = {name: value for name, value in model.method.get_params().items() if name not in NOT_COMPARED}
     dial = model.entry("dial")
     by_debias = dial.get("chosen_for") == BY_DEBIAS  # with one goal or another: what tells them apart is κ
@@ -347,7 +347,7 @@ class _Values:
         return statistics.Contrast(self._columns[entry, name], self._columns[self.base, name], scale)
 
     def means(self, entry: str, name: str) -> tuple[float, float]:
-        """Of the entry and the baseline, over the users with a value from every run of both."""
+        """Means of the entry and of the baseline, over the users with a value from every run of both."""
         own, base = (self.table[:, self._columns[side, name]] for side in (entry, self.base))
         both = ~(np.isnan(own).any(axis=1) | np.isnan(base).any(axis=1))
         return (float(own[both].mean()), float(base[both].mean())) if both.any() else (float("nan"), float("nan"))
@@ -373,7 +373,7 @@ def _delta(
         return Delta(*numbers, None, None, None, None, "not tested")
     # A difference is shown where the corrected p is below the level and 0 is outside of the interval.
     shown = corrected < LEVEL and (outcome.low > 0 or outcome.high < 0)
-    better = metric_of(metric).better
+    better = Metric.of(metric).better
     words = ("higher", "lower") if better == "zero" else ("better", "worse")
     verdict = words[(delta > 0) == (better == "low")] if shown else "not shown"
     return Delta(*numbers, (outcome.low, outcome.high), outcome.p, corrected, outcome.users, verdict)
@@ -419,14 +419,14 @@ def shared_items(one: Ints, other: Ints) -> tuple[Ints, Floats]:
 
 
 def _overlap(base: Entry, entry: Entry) -> dict[str, Any]:
-    """How much of the lists of an entry and the baseline is the same."""
+    """Measure how much of the lists of an entry and the baseline is the same."""
     pairs = [shared_items(one.lists, two.lists) for one, two in product(entry.evaluations, base.evaluations)]
     shared, jaccard = (float(np.mean(parts)) for parts in zip(*pairs, strict=True))
     return {"entry": entry.name, "other": base.name, "jaccard": jaccard, "shared": shared}
 
 
 def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> dict[str, Any]:
-    """Whose exposure moves most from the baseline to an entry."""
+    """Items whose exposure moves most from the baseline to an entry."""
     data = evaluator.dataset
     before, after = (
         np.mean([bias.exposure(evaluation.lists, data.n_items) for evaluation in side.evaluations], axis=0)

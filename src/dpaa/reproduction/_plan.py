@@ -137,7 +137,7 @@ class Plan:
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
-        """Each method once under its own name; most-popular always, as what every method has to beat."""
+        """The methods, each once under its own name; most-popular always, as what every method has to beat."""
         rows: tuple[str, ...] = (*ROWS, *SIMPLE) if self.budget.simple_methods else ROWS
         if self.given_rows:
             rows = tuple(find_method(row).name for row in self.given_rows)
@@ -147,7 +147,7 @@ class Plan:
 
     @property
     def severities(self) -> tuple[float, ...]:
-        """Ascending."""
+        """The severities, ascending."""
         return tuple(sorted(set(self.given_severities or self.budget.severities)))
 
     @cached_property

@@ -15,7 +15,7 @@ from dpaa._io import read_bytes
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.metrics import GROUPS, METRICS, metric_of
+from dpaa.evaluation.metrics import GROUPS, METRICS, Metric
 from dpaa.methods.base import Method
 
 TRAINED = ("complete", "pruned", "diverged")
@@ -112,7 +112,7 @@ class TuningGoal:
 
     @cached_property
     def _limit(self) -> tuple[str, float] | None:
-        """The other metric and its share."""
+        """The metric that may lose, and the share that may be lost."""
         match = _LIMIT.fullmatch(self.most_loss or "")
         if self.most_loss is not None and match is None:
             raise InputError(f"--max-loss takes KEY=SHARE, got {self.most_loss!r}; write for example ndcg@20=2%")
@@ -158,12 +158,12 @@ class TuningGoal:
         """
         if self._limit:
             key, share = self._limit
-            merit = metric_of(key).merit
+            merit = Metric.of(key).merit
             best = max(merit(trial[key]) for trial in (metrics, *others))
             excess = (best - merit(metrics[key])) / max(abs(best), 1e-12) - share
             if excess > 0:
                 return -OUT_OF_BOUNDS * (1 + excess)
-        return metric_of(self.key).merit(metrics[self.key])
+        return Metric.of(self.key).merit(metrics[self.key])
 
     def ranked(self, trials: Iterable[Trial]) -> list[Trial]:
         """Rank the finished trials, the best first; of equal trials the earlier.
