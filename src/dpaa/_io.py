@@ -363,7 +363,7 @@ def _write_errors(target: Path, remedy: str) -> Iterator[None]:
 
 
 def _shown(path: Path) -> Path:
-    """As a user would name it: relative to the current folder, if it is below."""
+    """Shorten a path for messages: relative to the current folder, if it is below."""
     with suppress(ValueError, OSError):
         return path.relative_to(Path.cwd())
     return path
@@ -380,7 +380,7 @@ def _flush(path: Path) -> None:
 
 
 def _umask() -> int:
-    """Permissions that the user's new files do not get; the system only tells them when they are set."""
+    """Read the permissions that the user's new files do not get, which the system returns only when they are set."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

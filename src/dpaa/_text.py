@@ -45,7 +45,7 @@ def printable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    r"""The same for a cell or a line: newlines and tabs are escaped too, as `\n` and `\t`."""
+    r"""Escape as `printable` does, newlines and tabs too (`\n`, `\t`): for a cell or a line."""
     return _ACTING_OR_BREAKING.sub(_escape, text)
 
 
@@ -69,7 +69,7 @@ def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) ->
 
 
 def finite(content: Any) -> Any:
-    """The same with null for every number that is none: JSON knows no NaN."""
+    """Replace NaN and infinite numbers by None, at any depth: JSON has neither."""
     if isinstance(content, dict):
         return {key: finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -78,7 +78,7 @@ def finite(content: Any) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON file holds; anything that no file of ours can hold is a ValueError that says why.
+    """Parse JSON; anything that no file of ours can hold is a ValueError that says why.
 
     That is: a key twice in one object, numbers beyond 64 bits or beyond a float, and nesting that would break whoever
     walks through it.  NaN, which others write, is null as in ours.
@@ -138,12 +138,12 @@ def name_and_values(call: str, what: str, form: str) -> tuple[str, dict[str, str
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """`1 user has`, `1,204 users have`."""
+    """Write a number with its noun and verb: `1 user has`, `1,204 users have`."""
     return f"{number:,} {one if number == 1 else many}"
 
 
 def without_secrets(url: str) -> str:
-    """The URL that may be shown: no password, and of what follows `?` the names alone."""
+    """Remove secrets from a URL: the password, and the values of what follows `?`."""
     parts = urlsplit(url)
     # A `/` or `?` in a password would end the host, and the rest of the password be shown.
     if parts.netloc.count("@") > 1 or (":" in parts.netloc and "@" not in parts.netloc and "@" in url):
@@ -156,7 +156,7 @@ def without_secrets(url: str) -> str:
 
 
 def hide_secrets(text: str, url: str) -> str:
-    """A message, such as a driver's, without the secrets of a URL, quoted or not."""
+    """Remove the secrets of a URL, quoted or not, from a message such as a driver's."""
     parts = urlsplit(url)
     written = [parts.netloc.rpartition("@")[0].partition(":")[2]]
     written += [pair.partition("=")[2] for pair in parts.query.split("&")]

@@ -1,4 +1,4 @@
-"""What can be wrong with what a user gave us: one sentence, exit code 2, no traceback."""
+"""Errors in what a user gave us: one sentence, exit code 2, no traceback."""
 
 from __future__ import annotations
 

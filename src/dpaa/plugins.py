@@ -127,7 +127,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
 
     def address(self, name: str) -> str:
-        """By what another process finds a class: its name, or its address where only this call knows it."""
+        """Return how another process finds a class: its name, or its address where only this call knows it."""
         kind = self._named.get(name)
         return name if kind is None else f"{kind.__module__}:{kind.__qualname__}"
 
@@ -184,7 +184,7 @@ def _imported(address: str) -> Any:
 
 
 def _local(address: str) -> Any:
-    """What the call names; modules in the current folder count, as for `python -m`."""
+    """Import a class that the call names; modules in the current folder count, as for `python -m`."""
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

@@ -151,7 +151,7 @@ class CheckResult:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
+        """The result in plain words."""
         if not math.isfinite(self.value):
             return f"{self.check.name} has no value here, so {str(self.check)!r} cannot be ruled out"
         word = ("" if self.failed else "not ") + _SIGNS[self.check.sign][1]

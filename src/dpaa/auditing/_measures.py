@@ -397,7 +397,7 @@ class Drift:
 
 
 def drift_since(against: Any, log: Interactions, reading: Mapping[str, Any]) -> Drift:
-    """From an older log, or from what came before a moment, to this log; `reading` is how logs are read."""
+    """Measure the change since an older log, or since a moment; `reading` is how logs are read."""
     path = Path(against) if isinstance(against, str | Path) else None
     if path is not None and MOMENT.fullmatch(str(against)) and not path.exists():
         return _drift_at(log, str(against))
@@ -406,7 +406,7 @@ def drift_since(against: Any, log: Interactions, reading: Mapping[str, Any]) -> 
 
 
 def _drift_between(older: Interactions, newer: Interactions) -> Drift:
-    """From one log to another, item by item."""
+    """Measure the change from one log to another, item by item."""
     if is_text(older.data.item_ids) != is_text(newer.data.item_ids):
         raise InputError(f"the items of {older.source} and of {newer.source} have ids of different types; cast them")
     tables = [pl.DataFrame({"id": log.data.item_ids, "count": log.counts}) for log in (older, newer)]
@@ -416,7 +416,7 @@ def _drift_between(older: Interactions, newer: Interactions) -> Drift:
 
 
 def _drift_at(log: Interactions, moment: str) -> Drift:
-    """Within a log: interactions from that moment on against those before it."""
+    """Measure the change within a log: interactions from that moment on against those before it."""
     if log.times is None:
         raise InputError(f"{log.source} has no times, so it cannot be cut at {moment!r}; name an older log instead")
     item, count, stamps = log.times["item"].to_numpy(), log.times["count"].to_numpy(), log.times["time"]

@@ -56,7 +56,7 @@ class SparkEngine(Engine):
         frame.createOrReplaceTempView(name)
 
     def row(self, query: str) -> tuple[Any, ...]:
-        """The one row of a result."""
+        """Return the only row of a result."""
         return tuple(self.session.sql(query).collect()[0])
 
     def write(self, query: str, file: Path, compression: str = "zstd") -> None:

@@ -202,7 +202,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
 
 
 def _gathered(frame: pl.DataFrame, rows: npt.NDArray[Any]) -> pl.DataFrame:
-    """Rows of a frame, null for -1."""
+    """Gather rows of a frame, null for index -1."""
     return frame.select(pl.all().gather(pl.Series(rows.astype(np.int64)).replace(-1, None)))
 
 
@@ -232,7 +232,7 @@ def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, rem
 
 
 def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """The columns of text, numbers, dates and lists of text, titles under `title`."""
+    """Keep the columns of text, numbers, dates and lists of text, titles under `title`."""
     plain = cs.string() | cs.numeric() | cs.boolean() | cs.date() | cs.datetime() | cs.by_dtype(pl.List(pl.String))
     casts = (cs.categorical() | cs.enum()).cast(pl.String), cs.decimal().cast(pl.Float64)
     kept = frame.with_columns(casts).select(plain)

@@ -545,7 +545,7 @@ def _read_blocks(folder: Path, name: str, about: dict[str, Any], counted: bool) 
 
 
 def _present(indices: Iterable[Any], n: int) -> npt.NDArray[np.bool_]:
-    """Which of n indices occur."""
+    """Mark which of n indices occur."""
     mask = np.zeros(n, dtype=np.bool_)
     mask[np.asarray(indices, dtype=np.int32)] = True
     return mask

@@ -33,7 +33,7 @@ Frames = Mapping[SplitName, pl.DataFrame]
 
 
 class _Prepared(NamedTuple):
-    """What `Dataset.of` takes, but for the name."""
+    """The arguments of `Dataset.of`, but for the name."""
 
     frames: dict[SplitName, pl.DataFrame]
     about: dict[str, Any]
@@ -44,7 +44,7 @@ class _Prepared(NamedTuple):
 
 
 class Recipe(BaseModel):
-    """By which rules a log becomes a dataset; kept in `dataset.json`.
+    """The rules by which a log becomes a dataset; kept in `dataset.json`.
 
     Parameters
     ----------

@@ -40,11 +40,11 @@ class Shard:
         return cls(*numbers)
 
     def rows(self, n: int) -> slice:
-        """Its part of n rows; shards differ in size by one row at most."""
+        """Slice of n rows that is this shard; shards differ in size by one row at most."""
         return slice((self.number - 1) * n // self.of, self.number * n // self.of)
 
     def file(self, folder: Path, ending: str) -> Path:
-        """Its file in a folder."""
+        """Path of this shard in a folder."""
         return folder / f"part-{self.number:05}-of-{self.of:05}{ending}"
 
     def __str__(self) -> str:

@@ -135,7 +135,7 @@ def define_labels(
 
 
 def _key(seed: int | str, *columns: str) -> str:
-    """SQL of the text that a digest is made of."""
+    """Write SQL of the text that a digest is made of."""
     return f"concat('{seed}', {', '.join(f'chr(0), {column}' for column in columns)})"
 
 

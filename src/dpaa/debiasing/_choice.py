@@ -35,7 +35,7 @@ EVERYBODY = -1
 
 @dataclass(frozen=True)
 class Guess:
-    """What would have been chosen if the users at hand were all users.
+    """The choice that would have been made if the users at hand were all users.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Choice:
-    """A point and why.
+    """The chosen point, and why.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Chooser:
 
     @classmethod
     def of(cls, points: Sequence[Point], goals: Sequence[Goal], folds: Sequence[Rows], base: int) -> Chooser:
-        """From measured points."""
+        """Prepare the choice among measured points."""
         scores = [goal_scores([point.values[part] for point in points], goals, base) for part in range(len(folds) + 1)]
         return cls([point.accuracy for point in points], np.array(scores), folds, base)
 
@@ -169,7 +169,7 @@ class Chooser:
         return Choice(self.base, why, promise, confidence, tested=tested, guess=guess)
 
     def _safety(self, promise: float) -> Floats:
-        """How certainly each point keeps the promise, by the users of `without_each`, (folds + 1, points).
+        """Certainty that each point keeps the promise, by the users of `without_each`, (folds + 1, points).
 
         It is the t statistic under the estimate that is worst for the point.  All parts have the standard error of the
         smallest, so that a certainty is the same demand on all users as on four fifths of them.
@@ -191,7 +191,7 @@ class Chooser:
         return int(max(allowed, key=lambda one: (score[one], safety[part, one]), default=self.base))
 
     def _boldest(self, safety: Floats, certainty: float) -> tuple[int, ...]:
-        """What is picked without each fold."""
+        """Pick a point without each fold."""
         return tuple(self._pick(part, safety, certainty) for part in range(len(self.folds)))
 
     def _held_out(self, picks: Sequence[int]) -> list[tuple[Floats, Floats]]:
@@ -207,7 +207,7 @@ class Chooser:
         return tuple(lower_bound(*sides, confidence) for sides in self._held_out(picks))
 
     def _p_value(self, picks: Sequence[int], promise: float) -> float:
-        """Of "the promise is broken under some estimate": the largest, as each must be refuted."""
+        """p-value of "the promise is broken under some estimate": the largest, as each must be refuted."""
         return max(p_value(*sides, promise) for sides in self._held_out(picks))
 
     def _guess(self, safety: Floats, promise: float, confidence: float) -> Guess | None:
@@ -258,7 +258,7 @@ def most_accurate(points: Sequence[Point]) -> int:
 
 
 def goal_scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int) -> Floats:
-    """How good each point is for the goals, (points,); higher is better.
+    """Score each point for the goals, (points,); higher is better.
 
     With several goals, the smallest of their gains over the baseline, each as a share of the largest that any point
     has: a point is as good as what it does least for.

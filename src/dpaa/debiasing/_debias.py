@@ -93,12 +93,12 @@ class Debiased:
 
     @property
     def point(self) -> Point:
-        """The chosen one."""
+        """The chosen point."""
         return self.points[self.choice.index]
 
     @property
     def base(self) -> Point:
-        """What the others are compared with."""
+        """The baseline, with which the other points are compared."""
         return self.points[self.chooser.base]
 
     @property
@@ -150,7 +150,7 @@ class Debiased:
         return lines + self.statement.sentences()
 
     def _guessed(self) -> list[str]:
-        """What would be chosen with more users."""
+        """Describe what would be chosen with more users."""
         guess = self.choice.guess
         if guess is None:
             return ["no point keeps the promise even on average: ask for less, or add models with --methods"]
@@ -331,7 +331,7 @@ def debias(
 
 
 class _Clock:
-    """What is left of a budget of minutes; without one, there is always time."""
+    """Clock of a budget of minutes; without one, there is always time."""
 
     def __init__(self, minutes: float | None) -> None:
         self._start, self._seconds = time.monotonic(), None if minutes is None else 60 * minutes
@@ -347,7 +347,7 @@ class _Clock:
 
 
 def _several(given: Any) -> list[Any]:
-    """A name or path alone as a list of one."""
+    """Make a list of a name or path that stands alone."""
     return [given] if isinstance(given, str | Path) else list(given)
 
 

@@ -30,7 +30,7 @@ Watch = Callable[[Method], AbstractContextManager[Callbacks]]
 
 
 def unwatched(_method: Method) -> AbstractContextManager[Callbacks]:
-    """No callbacks."""
+    """Watch no training: callbacks that do nothing."""
     return nullcontext(Callbacks())
 
 

@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the numbers came about."""
+    """The conventions behind the numbers."""
 
     split: str
     k: tuple[int, ...]
@@ -382,7 +382,7 @@ class Evaluator:
         return Evaluation(measured.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
 
     def evaluate_recommendations(self, recs: Any) -> Evaluation:
-        """The same for recommendations of any system; a user of the split without a list has only misses.
+        """Compute all metrics of recommendations of any system; a user of the split without a list has only misses.
 
         Parameters
         ----------

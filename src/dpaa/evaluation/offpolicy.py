@@ -186,7 +186,7 @@ ENOUGH = 3.0
 
 @dataclass(frozen=True)
 class ValidationExposure:
-    """What is known of the validation pairs."""
+    """Whether validation pairs come from the log's own exposure."""
 
     biased: bool
     known: bool

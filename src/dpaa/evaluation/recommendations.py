@@ -144,7 +144,7 @@ def _open(path: str | Path) -> Table:
 
 
 def _one_item_per_row(table: Table) -> Table:
-    """The same with a row for each item, where a table has one for each user: a list, or ids with commas between."""
+    """Unfold a table of a row per user (a list, or ids with commas between) to a row per item."""
     user, lists = table.named(KNOWN_NAMES[Column.USER]), table.named(LISTS)
     if user is None or lists is None or table.named(KNOWN_NAMES[Column.ITEM]) is not None:
         return table
@@ -162,7 +162,7 @@ def _one_item_per_row(table: Table) -> Table:
 
 
 def _columns(table: Table, with_scores: bool) -> dict[str, str]:
-    """Which column is user and item, and which one the order comes from: rank before score; or both of them."""
+    """Find the columns of user and item, and that of the order: rank before score; or both of them."""
     columns = {}
     for role in IDS:
         if (column := table.named(KNOWN_NAMES[role])) is None:

@@ -195,7 +195,7 @@ class Dots(torch.autograd.Function):
 
 
 class Projections(torch.autograd.Function):
-    """The same for one vector, whose gradient is gathered from all columns."""
+    """`u·v` of rows and one vector, whose gradient is gathered from all columns."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, index: Tensor, vector: Tensor, columns: Columns) -> Tensor:

@@ -38,7 +38,7 @@ def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
 
 
 def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
-    """The same by a compressed-row product.  Returns (n, d)."""
+    """Sum over each node's neighbours with weights, by a compressed-row product.  Returns (n, d)."""
     return torch.mm(sparse_rows(indptr, neighbours, weights, len(embeddings)), embeddings)
 
 
@@ -65,7 +65,7 @@ def most_blocks(slots: int) -> int:
 
 
 def in_row_blocks(multiply: Kernel, pool: Executor, most: int) -> Kernel:
-    """The same product, of at most so many blocks of rows at once, with about as many slots of the matrix each."""
+    """Compute a product in at most so many blocks of rows at once, with about as many slots of the matrix each."""
 
     def product(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
         blocks = min(most, most_blocks(len(neighbours)))

@@ -101,7 +101,7 @@ class DrawnSoftmax(DrawnNegatives):
         return self.pair_losses(batch, scores(user, positive), negatives).mean() + self.l2_term(batch, rows, parts=2)
 
     def _taken(self, users: Tensor, items: Tensor) -> Tensor:
-        """Whether users took distinct items, (users, items); false throughout of who took all of them."""
+        """Mark which of some distinct items users took, (users, items); nothing of users who took all of them."""
         column = torch.full((self.graph.n_items,), len(items), device=items.device)
         column[items] = torch.arange(len(items), device=items.device)
         owner, item = self._items_of_users.entries(users)

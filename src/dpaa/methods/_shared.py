@@ -1,4 +1,4 @@
-"""Popularity and clusters of items as several methods use them."""
+"""Popularity weights, correlations, clusters and look-ups that several methods use."""
 
 from __future__ import annotations
 
@@ -90,18 +90,18 @@ def propensity(counts: Tensor, power: float, floor: float) -> Tensor:
 
 
 def items_of_users(graph: BipartiteGraph) -> Lists:
-    """Each user's training items; a repeated pair counts once."""
+    """List each user's training items; a repeated pair counts once."""
     return Lists.of(graph.edge_user, graph.edge_item.long(), graph.n_users, graph.n_items)
 
 
 def users_of_items(graph: BipartiteGraph) -> Lists:
-    """Each item's training users."""
+    """List each item's training users."""
     order = graph.by_item
     return Lists.of(graph.edge_item[order], graph.edge_user[order].long(), graph.n_items, graph.n_users)
 
 
 def items_of(graph: BipartiteGraph, histories: Histories | None) -> Lists:
-    """The items of the users to be scored: those of training, or those unseen in it."""
+    """List the items of the users to be scored: those of training, or those unseen in it."""
     if histories is None:
         return items_of_users(graph)
     pairs = histories.pairs

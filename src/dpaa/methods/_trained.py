@@ -185,7 +185,7 @@ class BaseTables:
 
     @torch.no_grad()
     def item_messages(self) -> Tensor:
-        """What item i adds to the read-out of a new user, but for `new_user_scale`: `Σ_l a_i^l e_i^l / (L + 1)`.
+        """Compute what item i adds to a new user's read-out but for `new_user_scale`: `Σ_l a_i^l e_i^l / (L + 1)`.
 
         `a_i^l` is the mean over the item's edges of the weight without the user's factor: exact where a weight is a
         product of a user's and an item's factor (LightGCN's is), the item's mean where it belongs to the pair.
@@ -222,7 +222,7 @@ class BaseTables:
 
 
 class TrainedMethod(TrainingOptions):
-    """What a `GraphMethod` scores with once it is trained: read-out vectors, also of users unseen in training."""
+    """Read-out vectors that a `GraphMethod` scores with once it is trained, also of users unseen in training."""
 
     saved: ClassVar[Shapes] = {"user_ego": ("users", "embedding_size"), "item_ego": ("items", "embedding_size")}
     _changed_by_training: ClassVar[tuple[str, ...]] = ()

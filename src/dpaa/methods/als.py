@@ -37,7 +37,7 @@ class ALS(ClosedForm):
     item_factors: Tensor = fitted("items", "embedding_size")
 
     def learn(self) -> None:
-        """By `implicit`; a repeated pair counts once."""
+        """Factorise by `implicit`; a repeated pair counts once."""
         implicit, limits = (
             import_extra(one, "method als", "references") for one in ("implicit.cpu.als", "threadpoolctl")
         )

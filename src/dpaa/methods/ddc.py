@@ -47,7 +47,7 @@ class DDC(UsesPretrained, GraphMethod):
         return self.layers
 
     def take_pretrained(self, pretrained: Pretrained) -> list[str]:
-        """Both directions."""
+        """Compute both directions from the trained vectors."""
         size = self.embedding_size
         if not pretrained.layers or pretrained.readout.shape[1] != size:
             raise InputError(

@@ -74,7 +74,7 @@ class DPAA(UsesPretrained, GraphMethod):
         return self._weights[layer]
 
     def residual_share(self) -> float:
-        """δ."""
+        """δ, the share of layer 0 added to every later layer."""
         return self.initial_residual
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class DPAA(UsesPretrained, GraphMethod):
         return super().new_user_scale(history_length) if symmetric else torch.ones_like(history_length)
 
     def pretrained_layers(self) -> int | None:
-        """As far as interactions are weighted; None where no weight comes from a pre-trained model."""
+        """The layers whose interactions are weighted; None where no weight comes from a pre-trained model."""
         return self._n_weighted - 1 if self._n_weighted and self.estimate != "current" else None
 
     def take_pretrained(self, pretrained: Pretrained) -> list[str]:
@@ -183,7 +183,7 @@ class DPAA(UsesPretrained, GraphMethod):
         return [None if mean is None else round(mean, 6) for mean in means]
 
     def extra_state(self) -> dict[str, Tensor]:
-        """What the current weights were computed from."""
+        """The tables and the share that the current weights were computed from."""
         state = {f"strength.{number}": table.clone() for number, table in enumerate(self._strength)}
         state["pretrained_share"] = torch.tensor(self._pretrained_share, dtype=torch.float64)
         if self._previous_ego is not None:

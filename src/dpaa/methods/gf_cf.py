@@ -70,12 +70,11 @@ class GFCF(ClosedForm):
     rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
     ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
 
+    basis: Tensor = fitted("items", "rank")
     """V"""
 
-    basis: Tensor = fitted("items", "rank")
-
     def learn(self) -> None:
-        """In float64."""
+        """Decompose the scaled log, in float64."""
         self.basis = leading_singular(scaled_matrix(self.graph), self.rank)[2].float().to(self.graph.device)
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:

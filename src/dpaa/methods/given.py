@@ -18,7 +18,7 @@ MOST_ITEMS = 2**24
 
 
 class _Given(ClosedForm):
-    """What a run keeps is given, not learned."""
+    """Base of methods whose state comes from another system and is never learned."""
 
     def learn(self) -> None:
         """Check that it was given."""
@@ -91,5 +91,5 @@ class GivenVectors(_Given):
         return Vectors(lambda index: self.user_vectors[index], table)
 
     def item_vectors(self) -> Tensor:
-        """Those that were given."""
+        """The items' vectors."""
         return self.item_table

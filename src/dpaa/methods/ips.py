@@ -33,7 +33,7 @@ class IPS(GraphMethod):
 
     @cached_property
     def item_weight(self) -> Tensor:
-        """ω, (n_items,)."""
+        """Weight ω of a positive item, (n_items,)."""
         return capped_inverse(self.graph.item_degree, self.cap_quantile)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:

@@ -36,11 +36,12 @@ class ItemKNN(ClosedForm):
 
     neighbours: int = Field(default=50, ge=1, description="most similar items kept per item")
 
-    """`s_ij / Σ s_ij`, the items i they belong to (−1 where there are fewer), and `m_j − Σ weight · m_i`."""
-
     weight: Tensor = fitted("items", "neighbours")
+    """`s_ij / Σ s_ij`"""
     neighbour: Tensor = fitted("items", "neighbours")
+    """The items i that the weights belong to, −1 where there are fewer."""
     offset: Tensor = fitted("items")
+    """`m_j − Σ weight · m_i`"""
 
     def learn(self) -> None:
         """Cosines of the matrix's columns, block by block; a repeated pair counts once."""

@@ -47,7 +47,7 @@ class LightGCNpp(WholeTable):
         return self._weights
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """`d_u^−α`."""
+        """A new user's own factor, `d_u^−α`."""
         return history_length.clamp(min=1) ** -self.receiver_power
 
     def propagate(self, table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:

@@ -95,5 +95,5 @@ class NCL(WholeTable):
         return {name: tensor.clone() for name, tensor in self._clusters.items()}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore them."""
+        """Restore the clusters of the epoch."""
         self._clusters = {name: state[name].clone() for name in state if name.startswith(("cluster.", "centres."))}

@@ -101,7 +101,7 @@ class NGCF(WholeTable):
 
     @torch.no_grad()
     def sent_layers(self) -> Iterator[TiledTable]:
-        """Its own layers."""
+        """The layers with networks between them."""
         for layer in self.layers_of(self.tables.ego.rows(), None):
             yield self._tiled(layer)
 

@@ -65,7 +65,7 @@ class PPAC(ChosenStrengths):
 
     @cached_property
     def global_popularity(self) -> Tensor:
-        """GP, (n_items,)."""
+        """Global popularity GP, (n_items,)."""
         return normalize(self.graph.item_degree, dim=0)
 
     @cached_property

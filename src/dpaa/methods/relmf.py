@@ -20,7 +20,7 @@ class InversePropensity(GraphMethod):
 
     @cached_property
     def inverse_propensity(self) -> Tensor:
-        """1/θ, (n_items,)."""
+        """Inverse propensity 1/θ of each item, (n_items,)."""
         return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
 

@@ -70,7 +70,7 @@ class TripleSampler:
         return users, positive, self.draw_negative(rng, users, positive)
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """Uniform among the items that the user did not take.  (users,)."""
+        """Draw items uniformly among those that the user did not take.  (users,)."""
         indptr, n_items = self._indptr, self.n_items
         keys = gap_keys(indptr, self._items, n_items)  # computed every epoch: quick, and not kept
         negative = np.empty(len(users), _narrow(n_items))
@@ -131,7 +131,7 @@ class AnyItemSampler(TripleSampler):
     """The negative item is any item, also one that the user took."""
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """Uniform among all items.  (users,)."""
+        """Draw items uniformly among all.  (users,)."""
         return rng.integers(0, self.n_items, len(users)).astype(_narrow(self.n_items))
 
 
@@ -153,7 +153,7 @@ class BalancedSampler(TripleSampler):
         self._rank_keys = gap_keys(self._indptr, self._taken % n_items, n_items)
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """By a fair coin from above or below the positive item's popularity.  (users,)."""
+        """Draw items by a fair coin from above or below the positive item's popularity.  (users,)."""
         own = self._popularity[positive]
         above = rng.random(len(users)) < 0.5
         return self._between(
@@ -189,7 +189,7 @@ class MarginSampler(BalancedSampler):
     pool: int = 40
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """From above or below.  (users,)."""
+        """Draw items from above or below the margin.  (users,)."""
         untaken = self.n_items - np.diff(self._indptr)[users]
         own = self._popularity[positive]
         first = self._untaken_below(users, own + self.margin, "right")

@@ -44,7 +44,7 @@ class SLAtK(DrawnSoftmax):
     """β, (n_users,)."""
 
     def begin(self) -> None:
-        """β of 0."""
+        """Start from β = 0."""
         self.quantile = torch.zeros(self.graph.n_users, device=self.graph.device)
 
     @torch.no_grad()

@@ -37,7 +37,7 @@ class SVDGCN(ClosedForm):
     singular_values: Tensor = fitted("rank")
 
     def learn(self) -> None:
-        """In float64."""
+        """Decompose the scaled log, in float64."""
         left, values, right = leading_singular(scaled_matrix(self.graph, self.degree_shift), self.rank)
         left, right = left * torch.exp(self.emphasis * values), right * torch.exp(self.emphasis * values)
         self.user_embedding, self.item_embedding = (side.float().to(self.graph.device) for side in (left, right))

@@ -47,7 +47,7 @@ class UltraGCN(DrawnNegatives):
 
     @cached_property
     def near(self) -> tuple[Tensor, Tensor]:
-        """Of each item: those with the largest ω, and ω, 0 where there are fewer.  Both (n_items, K)."""
+        """Items with the largest ω of each item, and ω, 0 where there are fewer.  Both (n_items, K)."""
         users, n_near = users_of_items(self.graph), min(self.neighbours, self.graph.n_items)
         blocks = row_blocks(torch.arange(self.graph.n_items, device=self.graph.device), users, users)
         total = torch.cat([in_common(users, block, users).sum(dim=1) for block in blocks])  # g, row sums of RᵀR

@@ -32,7 +32,7 @@ class XSimGCL(NoisyViews):
     """Layer l* of the current pass."""
 
     def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
-        """With the noise that belongs to the batch, or without."""
+        """The mean of the layers, with the noise that belongs to the batch, or without."""
         if batch is None or not self.noise:
             layers = list(self.tables.propagation.differentiable_layers(table))
         else:

@@ -28,7 +28,7 @@ DEEPER = 8
 
 @dataclass(frozen=True, eq=False)
 class Quota:
-    """One column's limits."""
+    """Limits of lists by one column of the items."""
 
     codes: Ints
     """Values of each column of the scores as whole numbers from 0, −1 where there are fewer.  (columns, values)."""
@@ -39,7 +39,7 @@ class Quota:
 
 
 def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> Picked:
-    """What would be listed, as far as the quotas allow it.  Returns scores and columns, (rows, k), −1 at the end.
+    """Pick the best lists that the quotas allow.  Returns scores and columns, (rows, k), −1 at the end.
 
     `picker` makes longer lists of some rows of the block, whose numbers it takes.
     """
@@ -64,7 +64,7 @@ def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Te
 
 
 def chosen(positions: Ints, quotas: Sequence[Quota], k: int, last: bool) -> Mask:
-    """Which candidates make the lists; best first, −1 where there is none, and (rows, candidates) like the answer.
+    """Choose among candidates, best first, −1 where there is none; (rows, candidates) like the result.
 
     `last`: these are all candidates there are, so that what cannot be reached is not waited for.
     """
@@ -106,7 +106,7 @@ class _State:
             self.wanted = np.minimum(self.wanted, first.sum(axis=1))
 
     def allows(self, rank: int, left: Ints, soft: bool) -> Mask:
-        """Whether each list may take its candidate at this rank, with so many slots left."""
+        """Test whether each list may take its candidate at this rank, with so many slots left."""
         valued, count = self.valued[:, rank], self.count[self.rows, self.codes[:, rank]]
         fine: Mask = np.ones(len(valued), dtype=bool)
         if self.quota.at_most is not None:

@@ -322,7 +322,7 @@ def by_name(channel: str, names: Sequence[str], values: Sequence[Any], legend: A
 
 
 def _columns(names: Sequence[str]) -> int:
-    """Of a legend above the plot; the browser's font may be wider than the one that is measured here."""
+    """Columns of a legend above the plot; the browser's font may be wider than the one that is measured here."""
     return max(1, min(len(names), (WIDTH - 60) // (9 * max(map(len, names), default=1) + 60)))
 
 

@@ -111,7 +111,7 @@ def minus(shown: str) -> str:
 
 
 def suffix(index: int) -> str:
-    """What distinguishes ids of the second and later figures of a kind."""
+    """Ending of the ids of the second and later figures of a kind."""
     return f"-{index + 1}" if index else ""
 
 
@@ -125,7 +125,7 @@ def shown_item(item_id: object, title: str | None = None) -> Markup:
 
 
 def with_code(words: str) -> Markup:
-    """Text in which `this` is code."""
+    """Mark `this` in a text as code."""
     pieces = printable(words).split("`")
     marked = [Markup("<code>{}</code>" if index % 2 else "{}").format(piece) for index, piece in enumerate(pieces)]
     return Markup().join(marked)

@@ -202,7 +202,7 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Those that have a value."""
+        """Metrics that have a value."""
         known = self.measured.metrics if self.measured else {}
         return {name: value for name, value in known.items() if value is not None}
 
@@ -274,7 +274,7 @@ class Inputs:
 
     @property
     def runs(self) -> list[Run]:
-        """Of all datasets."""
+        """Runs of all datasets."""
         return [run for family in self.families for run in family.runs]
 
     def of(self, kind: type[D]) -> list[D]:

@@ -223,7 +223,7 @@ def simulation(result: Simulation) -> Section:
 
 
 def _with_range(mean: float, wide: float) -> Cell:
-    """A mean over seeds, with its interval where there is one."""
+    """Show a mean over seeds, with its interval where there is one."""
     return Cell(f"{mean:.3f}" if wide != wide else f"{mean:.3f} ± {wide:.3f}", mean)
 
 

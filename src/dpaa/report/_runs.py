@@ -109,7 +109,7 @@ def _with_meaning(point: Point) -> str:
 
 
 def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> list[tuple[str, str, str, str]]:
-    """What, by how much it changes, from and to which value, and `better`, `worse` or nothing."""
+    """Tiles: what, by how much it changes, from and to which value, and `better`, `worse` or nothing."""
     tiles = []
     for pattern, (title, form) in TILES.items():
         metric = pattern.format(k)

@@ -81,7 +81,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
 
 
 def _origin(model: Model) -> dict[str, Any]:
-    """What a manifest says of the run that a training begins with."""
+    """Describe, for a manifest, the run that a training begins with."""
     run = str(model.path.resolve()) if model.path else None
     return {"run": run, "method": model.method.name, "fingerprint": model.trained_on.fingerprint}
 

@@ -81,7 +81,7 @@ def fit(
 
 
 def _like(before: Model, method: Any, hyperparameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Method and hyperparameters of a training that starts from a model: its own, where none are given."""
+    """Complete method and hyperparameters of a training from the model that it starts from."""
     own = before.method
     method = type(own) if method is None else method
     if find_method(method) is not type(own) or isinstance(method, Method):
@@ -328,7 +328,7 @@ def _train(
 def _notes(
     method: GraphMethod, start: Start | None, checkpoint: Checkpoint | None, validation: Evaluator | None
 ) -> list[str]:
-    """What to know of a training; an error where there is nothing to learn."""
+    """List what to know of a training; an error where there is nothing to learn."""
     taken = torch.bincount(method.graph.edge_user, minlength=method.graph.n_users)
     unused = int(((taken == 0) | (taken == method.graph.n_items)).sum())
     if unused == len(taken):

@@ -564,14 +564,14 @@ class RunFolder:
         return Pairs.of(users, items, count)
 
     def _ascending(self, name: str, ids: pl.Series) -> pl.Series:
-        """Ids as they must be: whole numbers or text, none empty, ascending, at least one."""
+        """Check ids: whole numbers or text, none empty, ascending, at least one."""
         ids = checked_type(ids, f"the ids in {self.path / name}")
         if not len(ids) or ids.has_nulls() or not (ids.is_sorted() and ids.is_unique().all()):
             raise InputError(f"the ids in {self.path / name} are not ascending or some are empty; {AGAIN}")
         return ids
 
     def _numbers(self, table: pl.DataFrame, file: str, name: str) -> NDArray[Any]:
-        """A column of finite decimal numbers."""
+        """Read a column of finite decimal numbers."""
         if not table[name].dtype.is_float() or not table[name].is_finite().fill_null(value=False).all():
             raise InputError(f"column {name!r} of {self.path / file} must hold decimal numbers; {AGAIN}")
         return table[name].to_numpy()

@@ -220,7 +220,7 @@ def known_ids(given: Ids, ids: pl.Series, what: str) -> tuple[Ints, list[str]]:
 
 
 def excluded_pairs(pairs: pl.DataFrame, people: People, item_ids: pl.Series) -> Pairs:
-    """Items that single people must not get.
+    """Look up the items that single people must not get.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ class ItemColumns:
         return tuple(Quota(self.coded(name)[0], at_most.get(name), at_least.get(name)) for name in names)
 
     def allowed(self, only: Mapping[str, object], some: NDArray[Any]) -> NDArray[Any]:
-        """Those of some items that have a wanted value in every named column.
+        """Filter items: those that have a wanted value in every named column.
 
         Parameters
         ----------

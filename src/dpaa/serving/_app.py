@@ -211,7 +211,7 @@ def as_json(content: dict[str, Any]) -> Response:
 
 
 def found_index(ids: Any, given: str) -> int:
-    """The index of an id that must be there."""
+    """Look up an id that must be there."""
     index = find(ids, given)
     if index < 0:
         raise HTTPException(404, f"there is no {given[:80]!r} in this run")

@@ -15,7 +15,7 @@ A = TypeVar("A")
 
 
 class OverloadedError(Exception):
-    """As many queries wait as may wait."""
+    """The queue is full: no further query may wait."""
 
 
 class Batcher(Generic[Q, A]):

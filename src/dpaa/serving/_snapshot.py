@@ -100,7 +100,7 @@ def taken_items(model: Model, user: int) -> NDArray[np.int32]:
 
 
 def _rank(model: Model, queries: Sequence[Query]) -> list[Listed]:
-    """Lists of one group."""
+    """Rank the lists of one group."""
     parameters, source = queries[0].parameters, queries[0].source
     n_items, k, hidden = len(model.item_ids), min(parameters.k, len(model.item_ids)), parameters.exclude
     candidates = model.candidates if parameters.allow is None else parameters.allow
@@ -258,7 +258,7 @@ class Snapshot:
         }
 
     def _choice(self) -> dict[str, Any] | None:
-        """What a choice of `dpaa debias` replaced, in so far as this run can make those lists; None for other runs.
+        """Describe what a choice of `dpaa debias` replaced, if this run can make those lists; None for other runs.
 
         Where another model was the baseline, the lists before are this model's with dial 0 and no re-ranker.
         """

@@ -65,7 +65,7 @@ REPORTED = ("ndcg", "recall", "recall/niche", "coverage", "gini", "arp")
 
 @dataclass(frozen=True)
 class ClickModel:
-    """How users look at a list and click.  The defaults invent nothing: all places are seen, what is liked is clicked.
+    """Click model of a list.  The defaults invent nothing: all places are seen, what is liked is clicked.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ class _Bound(Method):
 
 @dataclass(frozen=True, eq=False)
 class _Policy:
-    """How lists are made, and what becomes of the model from round to round."""
+    """A policy: how lists are made, and what becomes of the model from round to round."""
 
     name: str
     method: Method
@@ -191,7 +191,7 @@ class _Policy:
     """The first model, where choosing the policy trained it already."""
 
     def fitted(self, taste: _Taste, data: Dataset, before: Model | None, rng: np.random.Generator) -> Method | Model:
-        """The model of a round."""
+        """Fit the model of a round, or keep the last one."""
         if self.name in BOUNDS:
             bound: _Bound = attach(self.method, BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items))
             size = data.n_users, data.n_items
@@ -378,7 +378,7 @@ def simulate(
 def _loop(
     taste: _Taste, policy: _Policy, rounds: int, k: int, clicks: ClickModel, seed: int, group_by: str | None
 ) -> Iterator[dict[str, Any]]:
-    """The rounds of one policy."""
+    """Run the rounds of one policy."""
     first = taste.data
     n_users, n_items = first.n_users, first.n_items
     log, shown, model = first.train.keys(n_items), np.zeros(0, dtype=np.int64), None
@@ -428,7 +428,7 @@ def _loop(
 
 
 def _organic(taste: _Taste, clicks: ClickModel, k: int, rng: np.random.Generator) -> Keys:
-    """What users like of the items that they come across by themselves, popular ones more often."""
+    """Draw what users like of the items that they come across by themselves, popular ones more often."""
     each = round(k * clicks.organic / (1 - clicks.organic))
     counts = np.bincount(taste.data.train.item, minlength=taste.data.n_items) + 1.0
     items = rng.choice(len(counts), (taste.data.n_users, each), p=counts / counts.sum())

@@ -29,7 +29,7 @@ PLANNED = ("ndcg", "recall/niche", "aplt")
 
 @dataclass(frozen=True)
 class Need:
-    """What one metric needs."""
+    """Users and days that one metric needs."""
 
     metric: str
     one: float

@@ -52,7 +52,7 @@ OF_EPOCHS = ("epoch", "embedding_shift", "pretrained_share", "iiw_by_decile")
 
 @dataclass(frozen=True)
 class Premise:
-    """What the vectors of one layer say about the premise."""
+    """The premise for the vectors of one layer."""
 
     vectors: Literal["own", "pretrained"]
     """Whose vectors: the run's, or those of the model it was pre-trained with."""

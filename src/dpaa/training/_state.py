@@ -173,7 +173,7 @@ class EarlyStopping:
 
     @classmethod
     def of(cls, method: GraphMethod) -> EarlyStopping:
-        """From the hyperparameters of a method; numbers of steps that are `auto` grow as the learning rate falls."""
+        """Take the hyperparameters of a method; numbers of steps that are `auto` grow as the learning rate falls."""
         auto = max(1, round(AUTO_DISTANCE / method.learning_rate))
         patience, minimum = (
             auto if steps == "auto" else steps for steps in (method.patience_steps, method.minimum_steps)

@@ -231,7 +231,7 @@ class Trainer:
         return valid if self._columns.alone else distributed.peers().broadcast(valid)
 
     def _agreed(self, *wishes: bool) -> tuple[bool, ...]:
-        """What rank 0 wishes."""
+        """Return the wishes of rank 0 in every process."""
         if self._columns.alone:
             return wishes
         return tuple(map(bool, distributed.peers().everyone(torch.tensor(wishes))[0]))

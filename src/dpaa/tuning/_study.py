@@ -341,7 +341,7 @@ def _suggest(trial: optuna.Trial, name: str, tried: Dimension) -> Any:
 
 
 def _record(frozen: FrozenTrial, goal: TuningGoal) -> Trial:
-    """A trial as it is shown."""
+    """Convert a trial of Optuna."""
     outcome = frozen.user_attrs.get(OUTCOME, {})
     value = outcome.get("metrics", {}).get(goal.key, max(outcome.get("curve", ()), default=None))
     state = "diverged" if "diverged" in outcome else {"FAIL": "lost"}.get(frozen.state.name, frozen.state.name.lower())

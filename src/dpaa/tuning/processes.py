@@ -92,7 +92,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _begin(stop: Event) -> None:
-    """In each worker, before its first call."""
+    """Prepare a worker, before its first call."""
     global _stop
     _stop = stop
     torch.set_num_threads(1)

@@ -71,7 +71,7 @@ class TuneResult:
 
     @property
     def seconds(self) -> float:
-        """Spent in trials, by all workers."""
+        """Seconds spent in trials, by all workers."""
         return sum(trial.seconds or 0.0 for trial in self.trials)
 
     def as_json(self) -> dict[str, Any]:

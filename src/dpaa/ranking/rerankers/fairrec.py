@@ -86,7 +86,7 @@ def _round_robin(free: Mask, group: Ints, left: Ints, k: int) -> Mask:
 
 
 def _by_flow(free: Mask, group: Ints, wanted: Ints, k: int) -> tuple[Mask, Ints]:
-    """The same by a maximum flow: source, groups, users, sink.  Returns what is taken, and what groups still lack."""
+    """Fill floors by a maximum flow: source, groups, users, sink.  Returns what is taken, and what groups lack."""
     (m, _), n = free.shape, len(wanted)
     row, column = np.nonzero(free)
     users = np.arange(n + 1, n + m + 1)
