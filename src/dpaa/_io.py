@@ -10,8 +10,6 @@ staging folder is held by a lock that ends with its process, however it ends: th
 what a killed one left.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import hashlib

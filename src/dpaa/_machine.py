@@ -1,7 +1,5 @@
 """How a process should behave while it computes: no spinning thread teams, no memory handed back between two steps."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -1,7 +1,5 @@
 """Text on its way to a terminal, a page, a JSON file or a file's name: escaped, shortened, without secrets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

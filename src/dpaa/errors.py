@@ -1,7 +1,5 @@
 """Errors in what a user gave us: one sentence, exit code 2, no traceback."""
 
-from __future__ import annotations
-
 import operator
 import re
 from importlib import import_module

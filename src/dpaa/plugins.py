@@ -4,8 +4,6 @@ Nothing is imported before its name is used.  A file can name a class, never mak
 built in, installed as a plug-in or named in the call (`package.module:Class`) is.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import sys

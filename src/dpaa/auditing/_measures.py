@@ -1,7 +1,5 @@
 """What an audit measures: how skewed a log is, whether lists amplify it, and what has changed since an older log."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

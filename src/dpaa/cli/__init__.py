@@ -1,7 +1,5 @@
 """The command line: thin.  Parse, call, print; torch and polars are imported by the command that needs them."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`dpaa serve`: a run as an HTTP service with a live page."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Compare several recommenders with a baseline, on the same users of one test split."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

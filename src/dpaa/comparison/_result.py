@@ -5,8 +5,6 @@ several, the best of a column in bold, and a mark where the difference to the ba
 CSV has a row per entry and metric, with every number behind that.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

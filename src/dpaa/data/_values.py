@@ -5,8 +5,6 @@ A value of a text file is an id (integers where all ids of the column are), a nu
 rows are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """Names of columns and splits, and the user's own ids: their two types and the way from ids to indices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 

@@ -1,7 +1,5 @@
 """Open what a user names as a log: files, folders, patterns, `-` for standard input."""
 
-from __future__ import annotations
-
 import csv
 import glob
 import os

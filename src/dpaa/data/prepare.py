@@ -4,8 +4,6 @@ The steps are SQL statements (`log.define_pairs`, `splits.drop_rare`, `splits.de
 the size of the log, and Spark where it outgrows one machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

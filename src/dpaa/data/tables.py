@@ -4,8 +4,6 @@ A text file (CSV, JSON lines, list form) comes as text, and `_values.py` decides
 dataframes have types.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -11,8 +11,6 @@ Rivals, measured on the same period: what earlier origins chose, fitted on the d
 never updated.  Everything is compared with this origin's baseline.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

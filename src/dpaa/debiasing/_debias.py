@@ -9,8 +9,6 @@
 All of it looks at validation alone; the test split is not opened.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

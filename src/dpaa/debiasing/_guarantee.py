@@ -12,8 +12,6 @@ there can be: bets (Waudby-Smith & Ramdas, JRSS B 2024) kept the level and confi
 within the promise, where this test confirms 67%; Hoeffding-Bentkus confirmed nothing up to 20,000 users.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import ndtri, stdtr
 

@@ -1,7 +1,5 @@
 """The models of a frontier: trained into a folder, a run each, or existing runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

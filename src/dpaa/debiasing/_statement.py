@@ -1,7 +1,5 @@
 """What a choice changes, and for whom: both sides measured on the same held-out users."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@
 user out.  The metrics themselves are in `dpaa.evaluation.metrics`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

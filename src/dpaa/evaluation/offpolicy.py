@@ -6,8 +6,6 @@ training counts, `p_i = max(floor, (count_i / largest count)^power)`: the number
 and no substitute for a split with random exposure.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

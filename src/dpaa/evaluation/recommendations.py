@@ -6,8 +6,6 @@ know keeps its rank: the slot holds −1, so that what follows keeps its own; it
 popularity, which know nothing about it, leave it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

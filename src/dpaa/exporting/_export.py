@@ -1,7 +1,5 @@
 """An export: a folder with the vectors in the form of a system, the ids, and how to query; whole or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path

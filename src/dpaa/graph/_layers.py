@@ -4,8 +4,6 @@
 products of rows whose columns lie in several processes; cosines along edges are computed block by block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any

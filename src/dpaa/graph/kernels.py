@@ -5,8 +5,6 @@ each column alone and give zero for a node without neighbours.  Which is faster 
 rule (`methods._options.default_kernel`) takes `bag` at 32 or (`wide-bag`) 64 columns, on a GPU `csr`.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor

@@ -1,7 +1,5 @@
 """Softmax losses over negatives drawn for a batch, which differ in one function of cosines: `pair_losses`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property

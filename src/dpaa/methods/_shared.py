@@ -1,7 +1,5 @@
 """Popularity weights, correlations, clusters and look-ups that several methods use."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """ALS: matrix factorisation with confidence weights, by the `implicit` library (Hu et al., ICDM 2008)."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch

@@ -1,7 +1,5 @@
 """APDA: weight each message by the distance of its two ends, recomputed at every pass (Zhou et al., SIGIR 2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar, Literal

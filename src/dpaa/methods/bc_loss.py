@@ -1,7 +1,5 @@
 """BC loss: pairs that popularity alone does not explain get a larger margin (Zhang et al., NeurIPS 2022)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import torch

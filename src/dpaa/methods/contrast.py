@@ -4,8 +4,6 @@ Their common part is `log Σ_c exp(x_b·y_c / τ + bias_c)`, computed by blocks 
 all rows × all columns is ever held (a batch grows with the log), and the products are recomputed in backward.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """DAP: subtract what higher- and lower-degree nodes of a cluster have imprinted (Chen et al., Frontiers of CS 2024)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """DDC: users of a trained model moved along the direction of popularity and their own (Liu et al., KDD 2026)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -1,7 +1,5 @@
 """DICE: interest and conformity learned apart, by the popularity of negative items (Zheng et al., WWW 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 

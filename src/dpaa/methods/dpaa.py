@@ -1,7 +1,5 @@
 """DPAA: messages weighted by how little their two ends already agree, and by layer (Islam et al., 2026)."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any, ClassVar, Literal
 

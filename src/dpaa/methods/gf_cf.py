@@ -1,7 +1,5 @@
 """GF-CF: two low-pass filters on the item graph, in closed form (Shen et al., CIKM 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

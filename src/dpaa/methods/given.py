@@ -3,8 +3,6 @@
 They are made by `dpaa.given`, never trained.  What the system does not score is −inf here: it is never listed.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

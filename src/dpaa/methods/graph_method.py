@@ -1,7 +1,5 @@
 """LightGCN and the hooks by which a trained graph method differs from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

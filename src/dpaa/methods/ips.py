@@ -1,7 +1,5 @@
 """IPS-CN: positive interactions weighted by inverse popularity, capped and normalised (Gruson et al., WSDM 2019)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Item-KNN: an item is scored by those of its nearest items that the user took (Sarwar et al., WWW 2001)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import torch

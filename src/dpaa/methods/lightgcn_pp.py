@@ -1,7 +1,5 @@
 """LightGCN++: lengths and neighbours weighted apart, layer 0 by a share of its own (Lee et al., RecSys 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 

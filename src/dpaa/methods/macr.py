@@ -1,7 +1,5 @@
 """MACR: learn how attractive an item is to anyone and how active a user is, and subtract it (Wei et al., KDD 2021)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Most popular: everybody gets the items with the highest training counts.  The row every table needs."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method

@@ -1,7 +1,5 @@
 """NCL: a node should agree with its even-hop neighbourhood, and with its cluster (Lin et al., WWW 2022)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

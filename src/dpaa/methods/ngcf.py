@@ -1,7 +1,5 @@
 """NGCF: messages, and their products with a node's own vector, pass through networks (Wang et al., SIGIR 2019)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Literal

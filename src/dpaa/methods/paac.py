@@ -1,7 +1,5 @@
 """PAAC: a user's popular and rare items aligned, and contrasts within halves by popularity (Cai et al., KDD 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property

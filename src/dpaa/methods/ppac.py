@@ -1,7 +1,5 @@
 """PPAC: popularity with everybody and with similar users, learned and corrected (Ning et al., WWW 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """relMF: predict relevance instead of clicks, pair by pair, by inverse propensities (Saito et al., WSDM 2020)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import torch

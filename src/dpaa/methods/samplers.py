@@ -4,8 +4,6 @@ Random numbers are drawn by one generator, in the order of the triples; what is 
 nearly all of the time, several threads may do.  So their number changes no triple.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal

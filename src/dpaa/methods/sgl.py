@@ -1,7 +1,5 @@
 """SGL: read-outs of two graphs with some edges left out should agree about every node (Wu et al., SIGIR 2021)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

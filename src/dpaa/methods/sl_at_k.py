@@ -1,7 +1,5 @@
 """SL@K: the softmax loss of a pair counts more where the item belongs to the user's top K (Yang et al., KDD 2025)."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """SVD-GCN-S: graph convolution in closed form, a weighted sum of singular vectors (Peng et al., CIKM 2022)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -1,7 +1,5 @@
 """UltraGCN: what infinitely many layers would end in, as weights of a loss without layers (Mao et al., CIKM 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property

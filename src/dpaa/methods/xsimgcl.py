@@ -1,7 +1,5 @@
 """XSimGCL: one noisy pass, whose read-out and one of whose layers should agree (Yu et al., TKDE 2024)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

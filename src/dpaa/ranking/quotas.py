@@ -6,8 +6,6 @@ Items without a value in the column are held to nothing and count for nothing, i
 `at_most` always holds; `at_least` as far as a user's candidates have so many values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

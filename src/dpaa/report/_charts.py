@@ -4,8 +4,6 @@ Colours can be distinguished with any colour vision (Okabe and Ito's).  Charts h
 them by CSS variables, which follow light and dark (`VARIABLES`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

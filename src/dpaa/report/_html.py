@@ -3,8 +3,6 @@
 Whatever is no `Markup` is escaped on its way in, and characters that act unseen are spelled out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

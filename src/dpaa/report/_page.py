@@ -3,8 +3,6 @@
 Sections on JSON files are made here: frontiers (`dpaa debias`), comparisons (`dpaa compare`), audits (`dpaa audit`).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Sections on datasets and runs: the verdict, the long tail, exposure, metrics, groups of items, items that move."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The paper's experiments, a chapter each: tables and figures from stored or new trainings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

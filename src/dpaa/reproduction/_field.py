@@ -5,8 +5,6 @@ method is then fitted on all training pairs for that many epochs, and the test s
 `refit` are tested as their authors do it: the model that chose, which the held-out pairs are new to.
 """
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """What to train with which budget on which data: shared by all tables, so that none trains what another has."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field

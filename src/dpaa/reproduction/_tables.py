@@ -1,7 +1,5 @@
 """Results become tables: ours over seeds with the paper's number beside it, on the terminal, as Markdown and as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

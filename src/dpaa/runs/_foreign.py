@@ -4,8 +4,6 @@ A recipe is a small JSON file: the popularity dial and the re-ranker over a syst
 system and re-ranks what that recommends, batch by batch.
 """
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping

@@ -9,8 +9,6 @@ all users that have a row by then; then users who have taken none but new items.
 at random numbers, as in any training.  All rows are then made shorter (`SHRINK`), which changes no ranking.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Dataset and method become a model, in memory or in a run folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

@@ -5,8 +5,6 @@ history of items that the model knows get one computed from it; the rest get the
 (`dpaa.ranking.rank.ColdUsers`).  The service follows it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A model on the pairs of a dataset: the one it was trained on, or a later state of the same log."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Literal
 

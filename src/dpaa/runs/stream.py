@@ -1,7 +1,5 @@
 """Tables written a block at a time, each file whole or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any

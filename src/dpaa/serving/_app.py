@@ -1,7 +1,5 @@
 """The FastAPI application: requests, routes, and how a request becomes lists."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib

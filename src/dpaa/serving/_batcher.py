@@ -1,7 +1,5 @@
 """A queue whose queries are computed in batches."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A run as a worker serves it: lists for several requests at a time, look-ups of ids, what is known of its items."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from bisect import bisect_left

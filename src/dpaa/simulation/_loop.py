@@ -15,8 +15,6 @@ Validation pairs are those of the source, from unbiased exposure; they stay as t
 all that users like and that is neither in the log nor in validation.  So round 0 is what `dpaa.evaluate` measures.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

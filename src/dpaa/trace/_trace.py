@@ -7,8 +7,6 @@ rule compares its mean over the edges of the rarest fifth of the items with that
 change below 5% either way is *flat*; a fall means the premise *holds*, a rise that it is *reversed*.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

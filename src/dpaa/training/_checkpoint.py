@@ -1,7 +1,5 @@
 """Where a training starts or resumes, and what a checkpoint holds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

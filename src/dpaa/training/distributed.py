@@ -7,8 +7,6 @@ sends the others a few numbers per triple and nothing of the layers.  Rank 0 alo
 validates and shows; what it reads or decides is broadcast.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ Optuna keeps the trials and, in a shared storage, a heartbeat of each that is tr
 wanted, whoever works on the study.  Those of a lost trial (killed, interrupted) are drawn again.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import warnings

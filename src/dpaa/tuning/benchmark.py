@@ -7,8 +7,6 @@
 The same call resumes a benchmark, and with more methods or trials adds to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pool of processes that train: one core each, stopped by their parent, gone when it is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a search may try: the paper's grids point by point, ranges around them, or lists of values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

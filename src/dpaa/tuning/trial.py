@@ -1,7 +1,5 @@
 """Trials of a study and the metrics they are judged by; nothing here needs Optuna."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -11,8 +11,6 @@ A trial's value is the validation recall@20, or another metric, of the finished 
 strengths that methods such as PPAC choose after training.  The test split is never opened.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

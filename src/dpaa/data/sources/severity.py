@@ -10,8 +10,6 @@ was (nearly) complete, such as KuaiRec's small matrix.
 5. Training set = union of 2 and 4, so it shrinks as severity grows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -23,8 +23,6 @@ should be measured on: it has tastes and appeal in it, but no promotion.
 (`scripts/example_log.py` made it).
 """
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import dataclass
 from importlib import resources

@@ -1,7 +1,5 @@
 """What re-rankers of the best candidates share: how many those are, and the way there and back."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Literal

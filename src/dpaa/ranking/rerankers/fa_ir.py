@@ -4,8 +4,6 @@ A list of n is fair where the number of its niche items is no surprise for n dra
 smallest t with P(X ≤ t) > α, X binomial.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -7,8 +7,6 @@ producer); here it may also be the value of a column, such as the publisher.  Wi
 below a floor that can be reached; a maximum flow from groups to users then says who takes how many of which group.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np

@@ -3,8 +3,6 @@
 s'_ui = s_ui (d_i + 1)^−α / mean of (d + 1)^−α,     s from 0 to 1 per user
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

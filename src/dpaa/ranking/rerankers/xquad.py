@@ -6,8 +6,6 @@ with c the item's group, popular or niche (or its value of the column `by`), P(c
 and S the list so far (Abdollahpouri, Burke and Mobasher, FLAIRS 2019; the principle is Santos et al.'s, WWW 2010).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch
