@@ -12,9 +12,9 @@ from torch.nn.functional import mse_loss, normalize, softplus
 from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of, items_of_users, known_pairs, users_of_items
+from dpaa.methods._strengths import ChosenStrengths, ScoresAt
 from dpaa.methods.base import Shapes
 from dpaa.methods.graph_method import Batch, Histories, Rows, method, scores
-from dpaa.methods.macr import ChosenStrengths, ScoresAt
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""

@@ -223,18 +223,11 @@ def fit_method(
         raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
     if n_layers is not None:
         assert isinstance(method, GraphMethod)
-        vectors = pretrained if isinstance(pretrained, Pretrained) else Pretrained(torch.empty(0))
-        if pretrained is None and distributed.peers().count > 1:
-            raise InputError(
-                f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained"
-            )
-        if pretrained is None:
-            beside = run.path.parent if run else None
-            vectors = train_or_reuse(data, method, n_layers, beside, callbacks, warm_start)
-        elif not isinstance(pretrained, Pretrained) and not distributed.peers().rank:
-            vectors = read_pretrained(pretrained, data, n_layers)
-        vectors = distributed.peers().broadcast(vectors)
         assert isinstance(method, UsesPretrained)
+        if pretrained is None and distributed.peers().count == 1:
+            beside = run.path.parent if run else None
+            pretrained = train_or_reuse(data, method, n_layers, beside, callbacks, warm_start)
+        vectors = _pretrained_vectors(method, data, n_layers, pretrained)
         notes = method.take_pretrained(vectors)
         manifest["pretrained"], identity["pre-trained model"] = vectors.origin, vectors.digest
     if isinstance(method, ClosedForm):
@@ -257,6 +250,19 @@ def fit_method(
     known = data.user_ids, data.item_ids, data.train, data.candidates
     folder = run.path if run else None
     return Model(method, *known, manifest, folder, data.attributes, popularity=data.recent_popularity)
+
+
+def _pretrained_vectors(
+    method: Method, data: Dataset, n_layers: int, given: Model | str | Path | Pretrained | None
+) -> Pretrained:
+    """Vectors of the given model, in every process; rank 0 alone reads files."""
+    if given is None:
+        raise InputError(f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained")
+    if not isinstance(given, Pretrained) and not distributed.peers().rank:
+        given = read_pretrained(given, data, n_layers)
+    vectors = distributed.peers().broadcast(given)
+    assert isinstance(vectors, Pretrained)
+    return vectors
 
 
 def _train(
