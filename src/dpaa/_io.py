@@ -379,7 +379,7 @@ def _flush(path: Path) -> None:
 
 def _umask() -> int:
     """Read the permissions that the user's new files do not get, which the system returns only when they are set."""
-    mask = os.umask(0)
+    mask = os.umask(0)  # for a moment: what another thread makes meanwhile is readable by all
     os.umask(mask)
     return mask
 

@@ -196,6 +196,7 @@ def _periods(times: pl.DataFrame, popular: Mask, wanted: int) -> Iterator[Row]:
     """Slices with about as many interactions each, so that their Gini can be compared; equal times stay together."""
     time, item, count = times["time"], times["item"].to_numpy(), times["count"].to_numpy()
     stamps = time.to_physical().to_numpy()
+    # By order statistics: a few are needed, and the log may be large.
     cuts = np.unique(len(stamps) * np.arange(1, wanted) // wanted)
     edges = np.unique(np.partition(stamps, cuts)[cuts]) if len(cuts) else stamps[:0]
     edges = edges[edges > stamps.min()]

@@ -196,6 +196,7 @@ class Dataset:
         -------
         a new dataset
         """
+        # Diagonal, since counts are known of training pairs alone.
         merged = pl.concat([self.frame(split) for split in SPLITS], how="diagonal_relaxed")
         # Training pairs come first: of a pair in two splits its count is the one that stays.
         merged = merged.unique(IDS, keep="first", maintain_order=True)

@@ -151,6 +151,7 @@ def popular_items(counts: npt.NDArray[Any], share: float = POPULAR_SHARE) -> npt
     so that the same data has the same popular items on every machine (`docs/metrics.md`, "Ties at the cut").  Returns
     (n_items,) bool; an item without interactions is never popular.
     """
+    # An item belongs to the set where those before it do not cover the share yet: the last one may overshoot.
     order = np.argsort(-counts, kind="stable")
     before = np.concatenate([[0], np.cumsum(counts[order])[:-1]])
     popular = np.zeros(len(counts), dtype=bool)

@@ -68,6 +68,7 @@ def join_folder(folder: Path, about: Mapping[str, Any]) -> None:
         if not (home / ABOUT).exists():
             write_file(home / ABOUT, as_json(dict(about)), REMEDY)
         before = read_json(home / ABOUT, LARGE_JSON, REMEDY)
+    # Compared by what was asked for: shards of two calls in one folder would look like one set of lists.
     if other := [name for name, value in about.items() if before.get(name) != value]:
         raise InputError(f"{folder} holds shards with another {other[0]}; {REMEDY}")
 

@@ -118,6 +118,7 @@ def define_labels(
     if rule.kind in ("random", "user-folds"):
         # Users who append a pair a day would otherwise always give the test all of them, or none.
         key = _key(f"{seed}+{times_appended}" if times_appended else seed, "user_id")
+        # Rounded up for as many users as the share asks for: sizes are right on average, also with a few pairs each.
         test, valid = (
             f"CAST(floor(n * {_double(share)} + fraction({key}, {half})) AS BIGINT)"
             for half, share in ((1, rule.test), (2, rule.valid))
@@ -172,7 +173,7 @@ def _per_user(own: str, order: str, test: str, valid: str, trained: bool, fold: 
 def _random_global(own: str, rule: SplitRule, seed: int, n: int) -> str:
     numbered = f"SELECT {own}, number({_key(seed, *IDS)}) AS number FROM pairs"
     n_test, n_valid = round(n * rule.test), round(n * rule.valid)
-    cases = "WHEN false THEN 0 "
+    cases = "WHEN false THEN 0 "  # SQL knows no CASE without a condition, as where nothing is held out
     for label, size in ((2, n_test), (1, n_test + n_valid)):
         first = f"SELECT number FROM numbered ORDER BY number LIMIT {size}"
         cases += f"WHEN number <= (SELECT max(number) FROM ({first}) AS first) THEN {label} " if size else ""

@@ -186,6 +186,7 @@ class Evaluator:
         self.lookups = 0
         """How often `recall_of` and `recalls_of` measured a method or a strength, for who chooses by them."""
         self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
+        # Keys ascend, so these pairs are by user, as `Ranker` searches them.
         self.masked = Pairs.from_keys(masked, n_items)
         """Pairs that are never recommended."""
         self.users = np.unique(relevant // n_items)
@@ -238,7 +239,7 @@ class Evaluator:
         -------
         an evaluator
         """
-        few = copy(self)
+        few = copy(self)  # shallow: dataset, masked pairs and counts stay those of all users
         few.users = self.users[rows]
         owner = self.truth.relevant // self.dataset.n_items
         few.truth = replace(self.truth, users=few.users, relevant=self.truth.relevant[np.isin(owner, few.users)])

@@ -93,7 +93,7 @@ def fitted_power(counts: Array, liked: Array) -> float:
         raise InputError("no pair of randomised exposure has an item that is in training; give more of them")
 
     def excess(exponent: float) -> float:
-        weight = np.exp(exponent * (logs - logs.max()))
+        weight = np.exp(exponent * (logs - logs.max()))  # relative to the largest: cannot overflow
         return float((weight * logs).sum() / weight.sum() - seen.mean())
 
     low, high = -0.5, 1.0

@@ -113,7 +113,7 @@ def read_recommendations(
     if not len(rows):
         raise InputError(f"no row of {table.name} has both a user and an item of the dataset; check the ids")
     user = rows["user"].to_numpy()
-    users, row = np.unique(user, return_inverse=True)
+    users, row = np.unique(user, return_inverse=True)  # ascending, as `for_users` searches them
     # Within a user, whose rows are neighbours by now; ranks of the file may have gaps.
     rank = np.arange(len(user)) - np.searchsorted(user, user)
     width = int(rank.max()) + 1 if k is None else k

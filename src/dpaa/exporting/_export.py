@@ -120,7 +120,7 @@ def _npz(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
 def _faiss(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
     """A flat index, which is exact; FAISS makes others from its vectors."""
     library = import_extra("faiss", "an export to faiss", "index")
-    index = library.IndexFlatIP(vectors.items.shape[1])
+    index = library.IndexFlatIP(vectors.items.shape[1])  # inner products, as the method's own scores
     index.add(vectors.items)
     write_into(folder, "index.faiss", lambda file: library.write_index(index, str(file)))
     return {}

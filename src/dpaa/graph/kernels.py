@@ -123,6 +123,7 @@ class Adam:
         gradient : of its shape
         learning_rate : of this step
         """
+        # The functional form: an optimizer object would step all tensors at once, and tiles are updated one by one.
         own = [[part[index]] for part in (self._mean, self._square, self._steps)]
         rates: dict[str, Any] = {"lr": learning_rate, "weight_decay": self._weight_decay}
         adam([self.tensors[index]], [gradient], own[0], own[1], [], own[2], **rates, **USUAL_ADAM)
@@ -174,6 +175,7 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def _lowest_columns_at_the_cut(scores: Tensor, cut: Tensor, k: int) -> Tensor:
     """Everything above the cut, and of what equals it the lowest columns, k in all.  Returns (rows, k) in any order."""
+    # What is above the cut is in every list; counting along the columns then takes the leftmost of the equal ones.
     above, equal = scores > cut, scores == cut
     missing = k - above.sum(dim=1, keepdim=True)
     taken = above | (equal & (equal.cumsum(dim=1) <= missing))

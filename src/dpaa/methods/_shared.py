@@ -36,6 +36,7 @@ def _nearest(rows: Tensor, centres: Tensor) -> Tensor:
 def _seeds(rows: Tensor, clusters: int, generator: torch.Generator) -> Tensor:
     """Rows drawn with probability proportional to their squared distance from those drawn before.  (k, d)."""
     chosen = [int(torch.randint(len(rows), (1,), generator=generator))]
+    # float64: the running sum over many rows must tell neighbours apart.
     distance = (rows - rows[chosen[0]]).square().sum(dim=1).double()
     while len(chosen) < clusters and distance.sum() > 0:
         target = torch.rand((), generator=generator, dtype=torch.float64).to(rows.device) * distance.sum()

@@ -68,12 +68,13 @@ class BaseTables:
             deviation, size = method.initial_deviation, method.embedding_size
             drawn = (1.0 if deviation == "xavier" else deviation, method.generator(0), graph.device)
             ego = initial_table(graph.n_nodes, columns, width, *drawn)
+            # Scaled after the draw, since users and items differ in their deviation and share one stream of numbers.
             for tile in ego.tiles if deviation == "xavier" else ():
                 for rows in (tile[: graph.n_users], tile[graph.n_users :]):
                     rows *= (2.0 / (len(rows) + size)) ** 0.5
         tables = cls(method, ego, columns)
         method.tables = cast("Tables", tables)
-        method.begin()
+        method.begin()  # before the weights below, which it may decide
         # As many as tiles and rows can use; where other processes hold columns, this one has fewer tiles.
         workers = Workers(compute.threads, len(ego.tiles))
         tables.propagation = Propagation(graph, method.layers, compute.kernel, workers, method.residual_share())

@@ -76,6 +76,7 @@ class ALS(ClosedForm):
         -------
         (n_users, d)
         """
+        # float64: YᵀY sums over all items, and solving magnifies what rounding leaves of it.
         table, size = self.item_factors.double(), self.embedding_size
         base = table.T @ table + self.ridge * torch.eye(size, dtype=torch.float64)
         lengths = torch.bincount(owner, minlength=n_users).tolist()

@@ -66,7 +66,7 @@ class _LogSumExp(torch.autograd.Function):
 
         for part in _block_parts(len(rows), len(columns)):
             block = logits(part, None if kept is None else kept[part])
-            level = block.amax(dim=1, keepdim=True)
+            level = block.amax(dim=1, keepdim=True)  # taken off first: no exponential can overflow
             level.masked_fill_(level == -torch.inf, 0.0)  # all hidden: all shares are 0
             total = block.sub_(level).exp_().sum(dim=1, keepdim=True)
             sums[part] = (level + total.log()).squeeze(1)

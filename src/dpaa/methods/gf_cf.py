@@ -78,6 +78,7 @@ class GFCF(ClosedForm):
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """Both filters over the user's items."""
         taken, n_items = items_of(self.graph, histories), self.graph.n_items
+        # Never an items × items matrix: a filter is a product with the log and one back, for a block of users.
         of_users, of_items = items_of_users(self.graph), users_of_items(self.graph)
         user_scale, item_scale = (lists.lengths.float().clamp(min=1.0).rsqrt() for lists in (of_users, of_items))
         down = torch.ones(len(of_users.columns), device=self.graph.device)

@@ -50,7 +50,7 @@ class TripleSampler:
         self._repeats = counts if self.n_interactions > len(items) else None
         self._count_ends = None if self._repeats is None else np.concatenate([[0], np.cumsum(counts)])
         taken = np.diff(self._indptr)
-        self._usable = (taken > 0) & (taken < n_items)
+        self._usable = (taken > 0) & (taken < n_items)  # users with an item to draw on either side
 
     def epoch(self, rng: np.random.Generator, how: str) -> tuple[Ints, Ints, Ints]:
         """Draw the triples of one epoch.
@@ -162,7 +162,7 @@ class BalancedSampler(TripleSampler):
         """An untaken item, of rank ≥ first where `above`, else < last; any where there is none.  (users,)."""
         untaken = self.n_items - np.diff(self._indptr)[users]
         low, high = np.where(above, first, 0), np.where(above, untaken, last)
-        nobody = low == high
+        nobody = low == high  # the range of that side is empty for these users
         drawn = rng.integers(np.where(nobody, 0, low), np.where(nobody, untaken, high))
         rank = nth_missing(drawn, users, self._indptr, self._rank_keys, self.n_items)
         return np.asarray(self._by_popularity[rank], dtype=_narrow(self.n_items))

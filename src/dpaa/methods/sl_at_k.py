@@ -48,7 +48,7 @@ class SLAtK(DrawnSoftmax):
     @torch.no_grad()
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Estimate β from the user's items and `n_negatives` drawn for all users."""
-        if epoch == 1 or (epoch - 1) % self.quantile_epochs:
+        if epoch == 1 or (epoch - 1) % self.quantile_epochs:  # cosines of untrained vectors say nothing
             return {}
         # Whole rows, from all processes: a cosine needs every column.
         users, items = (normalize(self.tables.columns.gathered(side)) for side in self.tables.readout())

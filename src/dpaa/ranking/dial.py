@@ -131,6 +131,7 @@ def _scores_and_deviations(
     method: Method, items: Tensor | None = None, histories: Histories | None = None
 ) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """A function from users to their scores over `items`, (b, items), and the deviation over all items, (b,)."""
+    # With vectors the deviation over all items comes from their covariance, whatever items are scored.
     vectors = method.vectors(None, histories)
     if vectors is not None:
         scorer, covariance = method.scorer(items, histories), _covariance(vectors.items)

@@ -194,6 +194,7 @@ class Ranker:
         if self._column_of is not None:
             columns = self._column_of[columns]
             rows, columns = rows[columns >= 0], columns[columns >= 0]
+        # One flat index, filled in place: no mask of the block's size is made.
         flat = torch.from_numpy(rows * scores.shape[1] + columns).to(scores.device)
         scores.view(-1).index_fill_(0, flat, -torch.inf)
 

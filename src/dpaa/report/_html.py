@@ -156,6 +156,7 @@ def inline_svg(chart: Chart, name: str, description: str) -> Markup:
 def cleaned_svg(text: str, name: str) -> ElementTree.Element:
     """Keep what draws, with ids of its own and the colours of the page."""
     root = ElementTree.fromstring(text)
+    # White boxes would cover a dark page; hidden and empty elements only make it larger.
     for parent in list(root.iter()):
         for child in list(parent):
             unseen = child.get("display") == "none" or child.get("d") == "" or child.get("fill") == "white"

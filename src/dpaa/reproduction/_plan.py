@@ -263,6 +263,7 @@ class Plan:
         -------
         the folder
         """
+        # Compared by content: what another call left under the name may be of other data.
         folder = check_within(self.work / name, self.work)
         if not (folder / ABOUT_FILE).exists() or fingerprint_of(folder) != data.fingerprint:
             data.write(folder, overwrite=True)

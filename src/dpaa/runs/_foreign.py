@@ -107,6 +107,7 @@ def _of_vectors(tables: Any, data: Dataset, ids: tuple[Any, Any], name: str) -> 
         index = encode(values, known)
         if (index < 0).all():
             raise InputError(f"{name}: no {what} is in the dataset ({known[0]!r}, not {values[0]!r}); check the ids")
+        # Zeros where the system has no vector: `GivenVectors` never lists those.
         rows = np.zeros((len(known), array.shape[1]), dtype=np.float32)
         rows[index[index >= 0]] = array[index >= 0]
         aligned.append(rows)

@@ -165,7 +165,7 @@ def fit_into(
         if not run.has_config:  # that of a run to be resumed stays until its checkpoint is loaded
             run.write_config(method)
         model = fit_method(method, data, callbacks, run, resume, **how)
-        run.write_config(method)
+        run.write_config(method)  # again: of a resumed run, hyperparameters that say when it ends may have changed
         written = run.write_model(model)
     return replace(model, path=Path(folder), digest=written)
 
@@ -239,7 +239,7 @@ def fit_method(
         start = start_from(warm_start, data, method) if warm_start is not None else start
         checkpoint = run.checkpoints.load() if run and resume else None
         manifest |= _train(method, data, callbacks, run, checkpoint, identity, start, keep_last, notes)
-    if callbacks.stop_requested():
+    if callbacks.stop_requested():  # a closed form is not interrupted on its way, but nothing is measured after it
         raise Interrupted
     measured = dial and len(data.valid) and not distributed.peers().rank
     # Measured once, here: who turns the dial later reads the curve from the manifest.

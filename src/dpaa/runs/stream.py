@@ -70,7 +70,7 @@ def write_stream(
         try:
             (sink or SINKS[file.suffix.lower()])(table, fresh)
         except pl.exceptions.PolarsError:
-            if failures:
+            if failures:  # of the blocks themselves: their own error says more than what Polars makes of it
                 raise failures[0] from None
             raise
 

@@ -35,6 +35,7 @@ class Batcher(Generic[Q, A]):
         observe: Callable[[int], None] = lambda _size: None,
     ) -> None:
         self._compute, self._most_waiting, self._inline, self._observe = compute, most_waiting, inline, observe
+        # Touched in the event loop alone, so that no lock is needed; only `compute` runs in the thread.
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lists")
         self._busy = False

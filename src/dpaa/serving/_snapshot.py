@@ -213,7 +213,7 @@ class Snapshot:
         if isinstance(lists[0], Exception):  # all of them: they are ranked in one call
             raise lists[0]
         sample = users, [one.items for one in lists if isinstance(one, Listed)]
-        if len(self._samples) < KEPT_SAMPLES:
+        if len(self._samples) < KEPT_SAMPLES:  # never more, whatever values requests come up with
             self._samples[parameters.group] = sample
         return sample
 

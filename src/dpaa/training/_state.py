@@ -182,7 +182,7 @@ class EarlyStopping:
 
     def improved(self, epoch: int, value: float, step: int = 0) -> bool:
         """Whether this epoch is the best so far, which is then kept."""
-        if value <= self.best.value:
+        if value <= self.best.value:  # the earlier of equals stays: it is the shorter training
             return False
         self.best.value, self.best.epoch, self.best.step = value, epoch, step
         return True

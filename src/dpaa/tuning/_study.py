@@ -214,6 +214,7 @@ class Study:
         if queue or not drawn:
             self._optuna.enqueue_trial([*queue, self.first][0])
         seed = int(np.random.SeedSequence([self.seed, len(set(drawn)), repeats]).generate_state(1)[0])
+        # A new sampler for each draw, whose seed is a function of what was tried: who draws does not matter.
         self._optuna.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
         return True
 

@@ -53,7 +53,7 @@ class FairRec(Grouped):
             left[np.setdiff1d(np.arange(len(left)), candidates.items.cpu().numpy())] = 0
         wanted = left.copy()
         taken = _round_robin(free, group, left, k)
-        if left.any():
+        if left.any():  # stuck below a floor, which another order of turns may reach
             taken, left = _by_flow(free, group, wanted, k)
         if left.any():
             short = f"{int((left > 0).sum()):,} of them cannot reach their floor of {floor:,}"
