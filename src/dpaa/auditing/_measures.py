@@ -86,10 +86,10 @@ def interactions(
     rule = None if positive is None else PositiveRule.parse(positive)
     log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
     whole = Dataset.of({"train": log.frame}, name=table.name, about={}, invalid=log.invalid)
-    made = replace(whole, notes=log.notes)  # that nothing is held out is no fault of a log
+    dataset = replace(whole, notes=log.notes)  # that nothing is held out is no fault of a log
     if items is not None:
-        made = made.with_items(open_table(items) if isinstance(items, str | Path) else items, names.item)
-    return Interactions(made, f"log {table.name}", made.notes, _times(made))
+        dataset = dataset.with_items(open_table(items) if isinstance(items, str | Path) else items, names.item)
+    return Interactions(dataset, f"log {table.name}", dataset.notes, _times(dataset))
 
 
 def _times(data: Dataset) -> pl.DataFrame | None:

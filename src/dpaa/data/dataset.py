@@ -93,14 +93,14 @@ class Dataset:
         -------
         the dataset
         """
-        made = _assembled(frames, name, candidates, about, randomised)
+        dataset = _assembled(frames, name, candidates, about, randomised)
         odd = [
             f"{n:,} pairs are in both {one} and {other}: see `--overlap` and `--mask-valid` of `dpaa evaluate`"
             for one, other in combinations(SPLITS, 2)
-            if (n := len(made.overlap(one, other)))
+            if (n := len(dataset.overlap(one, other)))
         ]
-        about = {**about, "counts": made.counts}
-        return replace(made, about=about, notes=(*notes, *odd, *made._cold_notes()), invalid=invalid)
+        about = {**about, "counts": dataset.counts}
+        return replace(dataset, about=about, notes=(*notes, *odd, *dataset._cold_notes()), invalid=invalid)
 
     @classmethod
     def from_frame(
@@ -158,8 +158,8 @@ class Dataset:
         else:
             rule = split if isinstance(split, SplitRule) else SplitRule(split)
             prepared = one_table(tables["train"], rule, seed=seed, **how)
-        made = cls.of(**prepared._asdict(), name=name)
-        return made if items is None else made.with_items(items, item)
+        dataset = cls.of(**prepared._asdict(), name=name)
+        return dataset if items is None else dataset.with_items(items, item)
 
     def with_items(self, items: Any, item: str | None = None, older: ItemAttributes | None = None) -> Dataset:
         """Add what is known of the items.
@@ -226,11 +226,11 @@ class Dataset:
         frames = {split: self.frame(split) for split in SPLITS}
         parts = append_table(frames, self.about, self.name, table, names, drop_invalid)
         parts = parts._replace(candidates=self.candidate_ids)
-        made = Dataset.of(**parts._asdict(), name=self.name, randomised=self._sample())
-        older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
+        extended = Dataset.of(**parts._asdict(), name=self.name, randomised=self._sample())
+        older = None if self.attributes is None else self.attributes.aligned(self.item_ids, extended.item_ids)
         if items is None:
-            return replace(made, attributes=older)
-        return made.with_items(items, None if names is None else names.item, older)
+            return replace(extended, attributes=older)
+        return extended.with_items(items, None if names is None else names.item, older)
 
     @property
     def candidate_ids(self) -> pl.Series | None:

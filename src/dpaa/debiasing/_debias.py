@@ -300,8 +300,8 @@ def debias(
     rerankers = RERANKERS if rerank is None else _several(rerank)
     sweeps = [RERANKERS.find(name).sweep() for name in rerankers]
     if column is not None:  # the same by the column; fa-ir would need one of its values
-        own = [[one for one in sweep if isinstance(one, Grouped) and one.name != "fa-ir"] for sweep in sweeps]
-        sweeps += [tuple(one.model_copy(update={"by": column}) for one in sweep) for sweep in own if sweep]
+        grouped = [[one for one in sweep if isinstance(one, Grouped) and one.name != "fa-ir"] for sweep in sweeps]
+        sweeps += [tuple(one.model_copy(update={"by": column}) for one in sweep) for sweep in grouped if sweep]
     with _begun(folder) as home:
         clock = _Clock(budget)
         store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say, k)
@@ -321,7 +321,7 @@ def debias(
         else:
             choice = _reaching(points, chooser, checks) if checks else chooser.knee()
         named = {name: model.method for name, model in models.items()}
-        before, chosen, *picks = (points[one].candidate for one in (base_index, choice.index, *choice.picks))
+        before, chosen, *picks = (points[index].candidate for index in (base_index, choice.index, *choice.picks))
         statement = state(users, folds, named, before, chosen, picks)
         result = Debiased(data, measurer, validation, points, chooser, choice, statement, store.notes)
         _write(home, result, models[result.point.candidate.model])
@@ -481,11 +481,11 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
     history = RunFolder(model.path).history() if model.path else []
     save_model(replace(model, manifest=manifest), home / CHOSEN, overwrite=True, history=history)
     rows = [
-        {key: value for key, value in one.items() if key not in ("metrics", "accuracy")}
-        | {f"accuracy {name}": value for name, value in one["accuracy"].items()}
-        | one["metrics"]
-        | {"rerank": one["rerank"] and one["rerank"]["name"]}
-        for one in content["points"]
+        {key: value for key, value in point.items() if key not in ("metrics", "accuracy")}
+        | {f"accuracy {name}": value for name, value in point["accuracy"].items()}
+        | point["metrics"]
+        | {"rerank": point["rerank"] and point["rerank"]["name"]}
+        for point in content["points"]
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
     contents: dict[str, _io.Content] = {FRONTIER: _io.as_json(content), TABLE: table.write_csv}

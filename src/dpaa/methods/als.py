@@ -81,9 +81,9 @@ class ALS(ClosedForm):
         base = table.T @ table + self.ridge * torch.eye(size, dtype=torch.float64)
         lengths = torch.bincount(owner, minlength=n_users).tolist()
         factors = torch.zeros(n_users, size)
-        for user, mine in enumerate(torch.split(table[item], lengths)):
-            left = base + (self.confidence - 1.0) * mine.T @ mine
-            factors[user] = torch.linalg.solve(left, self.confidence * mine.sum(0)).float()
+        for user, vectors in enumerate(torch.split(table[item], lengths)):
+            left = base + (self.confidence - 1.0) * vectors.T @ vectors
+            factors[user] = torch.linalg.solve(left, self.confidence * vectors.sum(0)).float()
         return factors
 
     def item_vectors(self) -> Tensor:

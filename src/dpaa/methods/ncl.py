@@ -75,16 +75,16 @@ class NCL(WholeTable):
             return total
         sizes = [self.graph.n_users, self.graph.n_items]
         far, near = (torch.split(layers[min(layer, self.layers)], sizes) for layer in (2 * self.hops, 0))
-        for side, nodes, ahead, mine, share in zip(
+        for side, nodes, ahead, own_layer, share in zip(
             SIDES, (batch.users, batch.positive), far, near, (1.0, self.item_share), strict=True
         ):
             own, times = torch.unique(nodes, return_counts=True)
             if self.structure_weight * share:
-                contrast = info_nce(ahead.index_select(0, own), mine, self.temperature, own, times)
+                contrast = info_nce(ahead.index_select(0, own), own_layer, self.temperature, own, times)
                 total = total + self.structure_weight * share * contrast
             if self.kind_weight and self._clusters:
                 cluster, centres = self._clusters[f"cluster.{side}"][own], self._clusters[f"centres.{side}"]
-                contrast = info_nce(mine.index_select(0, own), centres, self.temperature, cluster, times)
+                contrast = info_nce(own_layer.index_select(0, own), centres, self.temperature, cluster, times)
                 total = total + self.kind_weight * contrast
         return total
 

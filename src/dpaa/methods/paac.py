@@ -102,10 +102,10 @@ class PAAC(NoisyViews):
         items, ((one_user, one), (two_user, two)) = self.views(batch, rows)
         contrast = info_nce(one_user, two_user, self.temperature)
         rare, popular = (torch.searchsorted(items, side) for side in halves(batch.positive, self.graph.item_degree))
-        for share, mine, other in (
+        for share, half, other in (
             (1.0 - self.popular_share, rare, popular),
             (self.popular_share, popular, rare),
         ):
-            crossed = crossed_info_nce(one[mine], two[mine], two[other], self.temperature, self.cross_weight)
+            crossed = crossed_info_nce(one[half], two[half], two[other], self.temperature, self.cross_weight)
             contrast = contrast + share * crossed
         return total + self.contrast_weight * contrast

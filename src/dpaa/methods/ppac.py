@@ -215,7 +215,7 @@ class PPAC(ChosenStrengths):
         @torch.no_grad()
         def scores(index: Tensor, strengths: Sequence[tuple[float, ...]]) -> Iterator[Tensor]:
             personal: Tensor | float = 0.0
-            wanted = any(mine for mine, _ in strengths)
+            wanted = any(by_person for by_person, _ in strengths)
             if histories is None:
                 ego, similar = user_ego[index], self.similar_users[index] if wanted else index[:, None]
             else:
@@ -226,7 +226,7 @@ class PPAC(ChosenStrengths):
                 personal = normalize(self.popularity_counts(similar))[:, columns]
             personal_proxy = torch.sigmoid(self.network("personal", ego) @ item_taste.T)
             score = plain.scores(index) * personal_proxy * global_proxy
-            return (score + mine * personal + all_ * known for mine, all_ in strengths)
+            return (score + by_person * personal + by_all * known for by_person, by_all in strengths)
 
         return scores
 

@@ -61,9 +61,9 @@ class SGL(WholeTable):
             graphs = []
             for number in (0, 1):
                 weights = thinned_weights(self.graph, self.dropped_edges, self.generator(EDGES, epoch, number))
-                one = Propagation(self.graph, self.layers, self.compute.kernel, self.tables.propagation.workers)
-                one.set_weights([weights] * self.layers)
-                graphs.append(one)
+                thinned = Propagation(self.graph, self.layers, self.compute.kernel, self.tables.propagation.workers)
+                thinned.set_weights([weights] * self.layers)
+                graphs.append(thinned)
             self._thinned = epoch, graphs
         return self._thinned[1]
 

@@ -103,15 +103,15 @@ class _State:
             first[rows, self.codes[rows, positions, slots]] = True
             self.wanted = np.minimum(self.wanted, first.sum(axis=1))
 
-    def allows(self, rank: int, left: Ints, soft: bool) -> Mask:
+    def allows(self, rank: int, slots_left: Ints, soft: bool) -> Mask:
         """Test whether each list may take its candidate at this rank, with so many slots left."""
         valued, count = self.valued[:, rank], self.count[self.rows, self.codes[:, rank]]
-        fine: Mask = np.ones(len(valued), dtype=bool)
+        allowed: Mask = np.ones(len(valued), dtype=bool)
         if self.quota.at_most is not None:
-            fine = (~valued | (count < self.quota.at_most)).all(axis=1)
+            allowed = (~valued | (count < self.quota.at_most)).all(axis=1)
         if self.quota.at_least is not None and not soft:
-            fine &= (valued & (count == 0)).any(axis=1) | (left > self.wanted - self.different)
-        return fine
+            allowed &= (valued & (count == 0)).any(axis=1) | (slots_left > self.wanted - self.different)
+        return allowed
 
     def take(self, rank: int, taken: Mask) -> None:
         rows, slots = np.nonzero(taken[:, None] & self.valued[:, rank])

@@ -170,9 +170,9 @@ class Ranker:
         row = row if self.columns is None else row[self.columns]
         # One row serves everybody unless pairs are masked, which differ from user to user.
         rows = len(users) if self._masked is not None else 1
-        one = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
+        block = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
         times = (len(users) // rows, 1)
-        return RankedBlock(users, np.tile(one.items, times), np.tile(one.scores, times))
+        return RankedBlock(users, np.tile(block.items, times), np.tile(block.scores, times))
 
     def _rank(self, scores: Tensor, users: Ints, k: int, pick: Pick) -> RankedBlock:
         if self._masked is not None:

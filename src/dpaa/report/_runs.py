@@ -349,7 +349,7 @@ def training(inputs: Inputs) -> Section:
     for name, (y, value) in charts.items():
         lines = []
         for run in runs:
-            points = [(one["epoch"], value(one)) for one in run.history if value(one) is not None]
+            points = [(epoch["epoch"], value(epoch)) for epoch in run.history if value(epoch) is not None]
             thinned = [*points[: -1 : max(1, -(-len(points) // POINTS))], *points[-1:]]
             if thinned:
                 lines.append(Line(run.name, [x for x, _ in thinned], [y for _, y in thinned], run.colour))
@@ -383,7 +383,7 @@ def trace_figures(trace: Trace) -> dict[str, Chart]:
     ):
         lines = [Line(label, range(1, 11), values, index) for index, (label, values) in enumerate(series.items())]
         charts[name] = line(lines, DECILES, y, x_axis="steps")
-    share = [(one["epoch"], value) for one in trace.epochs if (value := one.get("pretrained_share")) is not None]
+    share = [(epoch["epoch"], value) for epoch in trace.epochs if (value := epoch.get("pretrained_share")) is not None]
     if share:
         beta = Line("β, pre-trained share", [epoch for epoch, _ in share], [value for _, value in share], 0)
         charts["pretrained-share"] = line([beta], "epoch", beta.name, x_axis="steps")

@@ -340,10 +340,10 @@ def _notes(
     notes = [f"{unused:,} users have no training item, or every item, and are never drawn"] if unused else []
     if start and start.epoch == 1:  # of a warm start
         counts = start.origin[ORIGIN]["users"], start.origin[ORIGIN]["items"]
-        kept, near, random = (sum(side[one] for side in counts) for one in ("kept", "from_neighbours", "random"))
+        kept, begun, random = (sum(side[key] for side in counts) for key in ("kept", "from_neighbours", "random"))
         notes.append(
             f"warm start from a run of {start.origin[ORIGIN]['method']}: {kept:,} users and items keep their vectors, "
-            f"{near:,} begin at their neighbours', {random:,} at random numbers"
+            f"{begun:,} begin at their neighbours', {random:,} at random numbers"
         )
     if validation is None:
         notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")

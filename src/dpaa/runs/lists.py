@@ -101,7 +101,7 @@ class People:
     @property
     def notes(self) -> list[str]:
         """How many users have no training pairs, and which lists they get."""
-        folded, unknown = (int((self.source == one).sum()) for one in (BY_HISTORY, BY_POPULARITY))
+        folded, unknown = (int((self.source == source).sum()) for source in (BY_HISTORY, BY_POPULARITY))
         if not folded + unknown:
             return []
         who = counted(folded + unknown, "user has", "users have")

@@ -286,19 +286,19 @@ class Simulation:
         -------
         sentences, in the order of the policies
         """
-        made = []
+        sentences = []
         for policy in self.policies:
             first, last = (
                 {name: self.over_seeds(name, policy)[index][0] for name in ("log_gini", "never_shown", "satisfaction")}
                 for index in (0, -1)
             )
             turn = "rose" if last["log_gini"] > first["log_gini"] else "fell"
-            made.append(
+            sentences.append(
                 f"after {self.about['rounds']} rounds {policy} has shown {1 - last['never_shown']:.0%} of the "
                 f"catalogue and users have found {last['satisfaction']:.0%} of what they like; the Gini of the log "
                 f"{turn} from {first['log_gini']:.2f} to {last['log_gini']:.2f}"
             )
-        return made
+        return sentences
 
     def as_json(self) -> dict[str, Any]:
         """Describe the simulation for `--json`.
@@ -380,7 +380,7 @@ def _loop(
     first = taste.data
     n_users, n_items = first.n_users, first.n_items
     log, shown, model = first.train.keys(n_items), np.zeros(0, dtype=np.int64), None
-    found, wanted = np.zeros(n_users), np.bincount(np.setdiff1d(taste.liked, log) // n_items, minlength=n_users)
+    n_found, n_liked = np.zeros(n_users), np.bincount(np.setdiff1d(taste.liked, log) // n_items, minlength=n_users)
     taste_of = Evaluator(first, k).truth.taste_of_users
     for number in range(rounds + 1):
         # The same draws for every policy of a seed: what differs is theirs, and not chance.
@@ -388,8 +388,8 @@ def _loop(
         data = taste.at(log) if number else first
         if not len(data.test):
             return
-        made = policy.fitted(taste, data, model, rng)
-        model, method = (made, made.method) if isinstance(made, Model) else (None, made)
+        fitted_now = policy.fitted(taste, data, model, rng)
+        model, method = (fitted_now, fitted_now.method) if isinstance(fitted_now, Model) else (None, fitted_now)
         evaluator = Evaluator(data, k, group_by=group_by)
         if number and not clicks.repeat:
             evaluator.masked = Pairs.from_keys(np.union1d(log, shown), n_items)
@@ -402,10 +402,10 @@ def _loop(
         likes = np.isin(keys, taste.liked) & places
         seen, clicked = clicks.clicked(likes, rng.random((2, *keys.shape)))
         shown = np.union1d(shown, keys[places])
-        found += np.bincount((keys // n_items)[seen & likes], minlength=n_users)
+        n_found += np.bincount((keys // n_items)[seen & likes], minlength=n_users)
         counts = np.bincount(log % n_items, minlength=n_items)
-        share = np.divide(found, wanted, out=np.full(n_users, np.nan), where=wanted > 0)
-        by_taste = [share[(taste_of == index) & (wanted > 0)] for index in range(len(TASTES))]
+        share = np.divide(n_found, n_liked, out=np.full(n_users, np.nan), where=n_liked > 0)
+        by_taste = [share[(taste_of == index) & (n_liked > 0)] for index in range(len(TASTES))]
         reported = {at_k(name, k) for name in REPORTED}
         yield (
             {"round": number}

@@ -180,7 +180,7 @@ class Study:
         """All trials but those that wait, or whose hyperparameters had been tried before."""
         shown = self._optuna.get_trials(states=(*ACTIVE, TrialState.FAIL))
         ended = (TrialState.COMPLETE, TrialState.PRUNED)
-        return [_record(one, self.goal) for one in shown if OUTCOME in one.user_attrs or one.state not in ended]
+        return [_record(trial, self.goal) for trial in shown if OUTCOME in trial.user_attrs or trial.state not in ended]
 
     def write(self) -> list[Trial]:
         """All trials, which are also written to `trials.jsonl`."""
@@ -202,12 +202,12 @@ class Study:
 
         A draw depends on the seed and on the trials so far alone: an interrupted study continues as it would have.
         """
-        drawn = [_key(one) for one in self._optuna.get_trials(states=ACTIVE)]
+        drawn = [_key(trial) for trial in self._optuna.get_trials(states=ACTIVE)]
         if len(set(drawn)) >= self.wanted:
             return False
         repeats = len(drawn) - len(set(drawn))
         failed = self._optuna.get_trials(states=(TrialState.FAIL,))
-        queue = [one.params for one in failed if SETTINGS in one.user_attrs and _key(one) not in drawn]
+        queue = [trial.params for trial in failed if SETTINGS in trial.user_attrs and _key(trial) not in drawn]
         if (self.listed or repeats) and (size(self.space) or SMALL + 1) <= SMALL:
             every = points(self.space, self.seed, self.first)
             queue += [point for point in every if json.dumps(point) not in drawn]
@@ -238,7 +238,7 @@ class Study:
 
                 def objective(trial: optuna.Trial, turn: ExitStack = turn) -> float:
                     drawn = {name: _suggest(trial, name, tried) for name, tried in self.space.items()}
-                    known = [one.user_attrs.get(SETTINGS) for one in self._optuna.get_trials(states=ACTIVE)]
+                    known = [other.user_attrs.get(SETTINGS) for other in self._optuna.get_trials(states=ACTIVE)]
                     trial.set_user_attr(SETTINGS, drawn)
                     if drawn in known:
                         raise optuna.TrialPruned
