@@ -1,5 +1,7 @@
 """`dpaa audit`: how biased a log is, and what recommendations make of it."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,5 +1,7 @@
 """`dpaa compare`: several runs or recommendation files side by side; `dpaa plan`: users that a test needs."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Any
 

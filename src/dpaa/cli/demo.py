@@ -1,5 +1,7 @@
 """`dpaa demo`: the whole pipeline on a simulated world whose truth is known."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Any
 

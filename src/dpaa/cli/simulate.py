@@ -1,5 +1,7 @@
 """`dpaa simulate`: what a recommender makes of its own log, round after round."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Any
 

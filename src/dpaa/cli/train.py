@@ -1,5 +1,7 @@
 """`dpaa train`: a dataset becomes a run folder."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Annotated, Any
 
