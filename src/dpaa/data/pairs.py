@@ -102,6 +102,11 @@ class Pairs:
         return self.user.astype(np.int64) * n_items + self.item
 
 
+def positions_within(lengths: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Count 0, 1, … through rows of these lengths, which stand one after the other.  (Σ lengths,)."""
+    return np.asarray(np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))
+
+
 AT_ONCE = 100_000
 
 

@@ -14,6 +14,7 @@ from scipy.optimize import brentq
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import Array, Floats, Mask
+from dpaa.data.pairs import positions_within
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import among
@@ -166,8 +167,7 @@ def best_gain(row: Array, weight: Floats, discount: Floats, n_rows: int) -> Floa
     (n_rows,)
     """
     order = np.lexsort((-weight, row))
-    length = np.bincount(row, minlength=n_rows)
-    rank = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    rank = positions_within(np.bincount(row, minlength=n_rows))
     within = rank < len(discount)
     gain = weight[order][within] * discount[rank[within]]
     return np.bincount(row[order][within], gain, minlength=n_rows).astype(np.float64)

@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dpaa.data.pairs import positions_within
 from dpaa.methods.contrast import NoisyViews, info_nce, log_sum_exp
 from dpaa.methods.graph_method import Batch, Rows, method, scores
 
@@ -25,7 +26,7 @@ def _item_pairs(
     ordered = items[np.lexsort((items, counts[items], users))]
     taken = np.bincount(users)
     half = taken // 2
-    first = np.repeat(np.cumsum(taken) - taken, half) + np.arange(half.sum()) - np.repeat(np.cumsum(half) - half, half)
+    first = np.repeat(np.cumsum(taken) - taken, half) + positions_within(half)
     return ordered[first], ordered[first + np.repeat(taken - half, half)]
 
 

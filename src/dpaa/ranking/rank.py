@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data.ids import Ints, Mask
-from dpaa.data.pairs import Pairs
+from dpaa.data.pairs import Pairs, positions_within
 from dpaa.errors import InputError
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
@@ -189,8 +189,7 @@ class Ranker:
         first, last = (np.searchsorted(masked.user, wanted, side=side) for side in ("left", "right"))
         lengths = last - first
         rows = np.repeat(np.arange(len(users)), lengths)
-        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
-        columns = masked.item[slots].astype(np.int64)
+        columns = masked.item[positions_within(lengths) + np.repeat(first, lengths)].astype(np.int64)
         if self._column_of is not None:
             columns = self._column_of[columns]
             rows, columns = rows[columns >= 0], columns[columns >= 0]

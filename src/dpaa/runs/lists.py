@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaa._text import counted
 from dpaa.data.attributes import ItemAttributes
 from dpaa.data.ids import Column, Ints, Mask, check_ids, encode
-from dpaa.data.pairs import Pairs
+from dpaa.data.pairs import Pairs, positions_within
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.methods.base import Histories
 from dpaa.ranking.quotas import NO_VALUE, Quota
@@ -294,9 +294,8 @@ class ItemColumns:
             codes = np.full((len(values), max(int(lengths.max(initial=0)), 1)), NO_VALUE, dtype=np.int32)
             flat = values.filter(values.list.len() > 0).explode().cast(pl.String)
             rows = np.repeat(np.arange(len(values)), lengths)
-            slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             if len(flat):
-                codes[rows, slots] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
+                codes[rows, positions_within(lengths)] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
             self._coded[name] = codes, flat.unique().sort()
         return self._coded[name]
 
