@@ -18,7 +18,7 @@ from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, d
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.metrics import METRICS, of_kind
+from dpaa.evaluation.metrics import METRICS, at_k, of_kind
 from dpaa.evaluation.recommendations import read_recommendations
 
 LOG_NUMBERS = {
@@ -222,8 +222,7 @@ class Audit:
         """The numbers that checks can name; NaN where one has no value here."""
         recs = self.recommendations
         names = [*LIST_NUMBERS, *(name for name in recs.numbers if "/" in name)] if recs else []
-        parts = {name: name.partition("/") for name in names}
-        of_lists = {f"{a}@{recs.k}{b}{c}": recs.numbers[name] for name, (a, b, c) in parts.items()} if recs else {}
+        of_lists = {at_k(name, recs.k): recs.numbers[name] for name in names} if recs else {}
         return self.log.numbers | of_lists | (self.drift.numbers if self.drift else {})
 
     @property

@@ -253,7 +253,7 @@ def most_accurate(points: Sequence[Point]) -> int:
     -------
     index among the points
     """
-    means = np.array([point.accuracy.mean(axis=1, dtype=np.float64) for point in points])  # (points, estimates)
+    means = np.array([point.means for point in points])  # (points, estimates)
     return int(np.argmax((means / np.maximum(means.max(axis=0), 1e-12)).min(axis=1)))
 
 

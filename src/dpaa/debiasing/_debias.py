@@ -109,11 +109,7 @@ class Debiased:
         """Indices of the points that no other beats on all validation users, the most accurate first."""
         goals, k = self.measurer.goals, self.statement.k
         values = [[point.metrics[goal.key(k)] for goal in goals] for point in self.points]
-        means = np.array(
-            [point.accuracy.mean(axis=1, dtype=np.float64) for point in self.points]
-        )  # (points, estimates)
-        relative = (means / means[self.chooser.base]).min(axis=1)
-        return pareto(relative, goal_scores(values, goals, self.chooser.base))
+        return pareto(self.chooser.relative(), goal_scores(values, goals, self.chooser.base))
 
     def headline(self) -> str:
         """Describe gain and cost on held-out users in a line.
@@ -179,14 +175,13 @@ class Debiased:
         its candidate, accuracy under each estimate, change where that is smallest, and metrics
         """
         point = self.points[index]
-        means, base = (one.accuracy.mean(axis=1, dtype=np.float64) for one in (point, self.base))
-        names = [one.name for one in self.measurer.estimates]
+        names = [estimate.name for estimate in self.measurer.estimates]
         return {
             **point.candidate.as_json(),
             "plain": point.candidate.plain,
             "on_frontier": index in self.line,
-            "accuracy": dict(zip(names, means.tolist(), strict=True)),
-            "accuracy_change": float((means / base).min()) - 1,
+            "accuracy": dict(zip(names, point.means.tolist(), strict=True)),
+            "accuracy_change": float((point.means / self.base.means).min()) - 1,
             "metrics": point.metrics,
         }
 
@@ -313,7 +308,7 @@ def debias(
         points += _swept_points(models, points, in_production, measurer, sweeps, clock, say, store.notes)
         chooser = Chooser.of(points, wanted, folds, base_index)
         baseline = points[base_index]
-        if not (baseline.accuracy.mean(axis=1) > 0).all():
+        if not (baseline.means > 0).all():
             nothing = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
             raise InputError(f"{nothing}; check the dataset, or name others")
         if keep_accuracy is not None:
@@ -442,7 +437,7 @@ def _swept_points(
     notes: list[str],
 ) -> list[Point]:
     """Every model that can still win with every re-ranker, the most accurate model first, while there is time."""
-    plain = {one.candidate.model: one.accuracy.mean(axis=1, dtype=np.float64) for one in points if one.candidate.plain}
+    plain = {point.candidate.model: point.means for point in points if point.candidate.plain}
     best = np.maximum(np.max(list(plain.values()), axis=0), 1e-12)
     share = {name: (values / best).max() for name, values in plain.items()}
     order = sorted(plain, key=lambda name: (name != in_production, -share[name]))

@@ -241,6 +241,11 @@ class Point:
     values: tuple[tuple[float, ...], ...] = field(repr=False)
     metrics: Mapping[str, float] = field(repr=False)
 
+    @property
+    def means(self) -> Floats:
+        """Accuracy under each estimate, (estimates,)."""
+        return np.asarray(self.accuracy.mean(axis=1, dtype=np.float64))
+
 
 @dataclass(frozen=True, eq=False)
 class Measurer:

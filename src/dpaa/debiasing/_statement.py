@@ -116,7 +116,7 @@ class Statement:
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
         users = {"users": self.users, "folds": self.folds, "agreeing": self.agreeing}
         return (
-            users | {"base": dict(self.before), "chosen": dict(self.after), **shares} | {"change_intervals": intervals}
+            users | {"base": dict(self.before), "chosen": dict(self.after)} | shares | {"change_intervals": intervals}
         )
 
 

@@ -66,9 +66,8 @@ class Protocol:
 
     def as_json(self) -> dict[str, Any]:
         """As a dictionary; re-ranker, groups and cold users only where there are any."""
-        return {
-            name: one for name, one in asdict(self).items() if one or name not in ("rerank", "group_by", "cold_users")
-        }
+        optional = ("rerank", "group_by", "cold_users")
+        return {name: value for name, value in asdict(self).items() if value or name not in optional}
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
@@ -292,10 +291,11 @@ class Evaluator:
         """
         ranker = self._ranker(device)
         scores_of = family(ranker.columns)
-        blocks = ranker.ranked(
-            self.users, self.protocol.k[-1], lambda index: ((one, top_k) for one in scores_of(index))
-        )
-        return self._collected(blocks, n)
+
+        def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
+            return ((scores, top_k) for scores in scores_of(index))
+
+        return self._collected(ranker.ranked(self.users, self.protocol.k[-1], variants), n)
 
     def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
         """Recommend with several re-rankers over the method's own scores, in one pass over the users.

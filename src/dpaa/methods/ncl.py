@@ -58,9 +58,8 @@ class NCL(WholeTable):
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Cluster layer 0."""
         if self.kind_weight and epoch > self.warm_up_epochs:
-            for number, (side, rows) in enumerate(
-                zip(SIDES, (self.tables.user_ego, self.tables.item_ego), strict=True)
-            ):
+            sides = zip(SIDES, (self.tables.user_ego, self.tables.item_ego), strict=True)
+            for number, (side, rows) in enumerate(sides):
                 wanted = max(1, min(self.clusters, len(rows) // 2))
                 cluster = k_means(rows, wanted, self.generator(CLUSTERS, epoch, number), STEPS)
                 members = torch.bincount(cluster).clamp(min=1)

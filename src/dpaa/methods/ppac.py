@@ -141,9 +141,8 @@ class PPAC(ChosenStrengths):
         -------
         (pairs,)
         """
-        wanted = (
-            self.similar_users[users].long() * self.graph.n_items + items[:, None]
-        )  # negative where there is nobody
+        # Negative where there is nobody, as no key is.
+        wanted = self.similar_users[users].long() * self.graph.n_items + items[:, None]
         return self._known.contain(wanted).sum(dim=1) / self._norms[users]
 
     # ------------------------------------------------------------------ training

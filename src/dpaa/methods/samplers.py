@@ -152,11 +152,9 @@ class BalancedSampler(TripleSampler):
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """Draw items by a fair coin from above or below the positive item's popularity.  (users,)."""
-        own = self._popularity[positive]
-        above = rng.random(len(users)) < 0.5
-        return self._between(
-            rng, users, above, self._untaken_below(users, own, "right"), self._untaken_below(users, own)
-        )
+        own, above = self._popularity[positive], rng.random(len(users)) < 0.5
+        first, last = self._untaken_below(users, own, "right"), self._untaken_below(users, own)
+        return self._between(rng, users, above, first, last)
 
     def _between(self, rng: np.random.Generator, users: Ints, above: Ints, first: Ints, last: Ints) -> Ints:
         """An untaken item, of rank ≥ first where `above`, else < last; any where there is none.  (users,)."""

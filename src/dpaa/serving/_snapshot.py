@@ -181,10 +181,8 @@ class Snapshot:
 
     def listed_rows(self, listed: Listed) -> list[dict[str, Any]]:
         """Items with score and rank."""
-        rows = self.rows(listed.items)
-        for place, (row, score) in enumerate(zip(rows, listed.scores.tolist(), strict=True), 1):
-            row["score"], row["rank"] = score, place
-        return rows
+        scored = zip(self.rows(listed.items), listed.scores.tolist(), strict=True)
+        return [row | {"score": score, "rank": rank} for rank, (row, score) in enumerate(scored, 1)]
 
     def popularity(self, items: Ints) -> list[dict[str, Any]]:
         """`interactions` and `group` of each item."""
