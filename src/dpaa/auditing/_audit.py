@@ -189,7 +189,7 @@ def check_name(
     of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
     known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
     if name not in known or (name in of_lists and length == "K"):
-        close = [name for name in (f"log_{base}", f"{base}@{length}") if name in known] or get_close_matches(
+        close = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(
             name, known, 2
         )
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"

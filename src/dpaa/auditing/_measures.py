@@ -151,9 +151,7 @@ class Skew:
         ]
         if self.periods:
             first, last = self.periods[0], self.periods[-1]
-            shares = [
-                f"{period[name]:.1%}" for name in ("log_head_share", "log_niche_share") for period in (first, last)
-            ]
+            shares = [f"{one[name]:.1%}" for name in ("log_head_share", "log_niche_share") for one in (first, last)]
             head, niche = f"from {shares[0]} to {shares[1]}", f"from {shares[2]} to {shares[3]}"
             lines.append(f"Over time, the most popular fifth goes {head} of the interactions, niche items {niche}.")
         return lines
@@ -235,15 +233,10 @@ def readable_times(times: Sequence[str | float]) -> list[str]:
     dates (UTC) where they are ISO or count seconds or milliseconds from 1970, else the numbers as they are
     """
     numbers = [time for time in times if not isinstance(time, str)]
-    ticks = next(
-        (per_second for per_second in (1, 1000) if all(_EARLIEST <= time / per_second < _LATEST for time in numbers)),
-        None,
-    )
+    ticks = next((unit for unit in (1, 1000) if all(_EARLIEST <= time / unit < _LATEST for time in numbers)), None)
     if ticks is None:
         return list(map(str, times))
-    iso = [
-        time if isinstance(time, str) else datetime.fromtimestamp(int(time / ticks), UTC).isoformat() for time in times
-    ]
+    iso = [t if isinstance(t, str) else datetime.fromtimestamp(int(t / ticks), UTC).isoformat() for t in times]
     return [time.removesuffix("+00:00").removesuffix("T00:00:00").replace("T", " ") for time in iso]
 
 

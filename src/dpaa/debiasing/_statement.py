@@ -115,9 +115,8 @@ class Statement:
         shares = {"better": self.better, "worse": self.worse}
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
         users = {"users": self.users, "folds": self.folds, "agreeing": self.agreeing}
-        return (
-            users | {"base": dict(self.before), "chosen": dict(self.after)} | shares | {"change_intervals": intervals}
-        )
+        sides = {"base": dict(self.before), "chosen": dict(self.after)}
+        return users | sides | shares | {"change_intervals": intervals}
 
 
 def state(
