@@ -213,7 +213,7 @@ class Projections(torch.autograd.Function):
         return by_rows, None, ctx.columns.gathered(torch.cat(list(units))[None])[0], None
 
 
-def _slot_dots(graph: BipartiteGraph, receiver: Tensor, sender: Tensor) -> Tensor:
+def slot_dots(graph: BipartiteGraph, receiver: Tensor, sender: Tensor) -> Tensor:
     """`receiver_a·sender_b` of every slot, never an (edges × columns) temporary.  (2 · n_edges,)."""
     n, edges = graph.n_users, receiver.new_zeros(graph.n_edges)
     matrix = sparse_rows(graph.indptr[: n + 1], graph.edge_item, edges, graph.n_items)
@@ -229,13 +229,13 @@ def _transposed(graph: BipartiteGraph, values: Tensor) -> Tensor:
 
 
 class SenderDots(torch.autograd.Function):
-    """`_slot_dots` of rows with themselves, with gradient to the sender alone; torch's own takes five times as long."""
+    """`slot_dots` of rows with themselves, with gradient to the sender alone; torch's own takes five times as long."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, graph: BipartiteGraph) -> Tensor:
         ctx.graph = graph
         ctx.save_for_backward(rows)
-        return _slot_dots(graph, rows, rows)
+        return slot_dots(graph, rows, rows)
 
     @staticmethod
     def backward(ctx: Any, by_dots: Tensor) -> tuple[Tensor, None]:
@@ -256,4 +256,4 @@ class Messages(torch.autograd.Function):
     def backward(ctx: Any, by_sums: Tensor) -> tuple[Tensor, Tensor, None]:
         (weights, rows), graph = ctx.saved_tensors, ctx.graph
         by_rows = bag(graph.indptr, graph.neighbours, _transposed(graph, weights), by_sums)
-        return _slot_dots(graph, by_sums, rows), by_rows, None
+        return slot_dots(graph, by_sums, rows), by_rows, None
