@@ -11,7 +11,7 @@ All of it looks at validation alone; the test split is not opened.
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -281,10 +281,7 @@ def debias(
     names = default_methods() if methods is None and not runs else _several(methods or [])
     validation = validation_exposure(data)
     powers = plausible_powers(exposure, data, validation.biased)
-    columns = {target[1] for text in _several(targets) if (target := re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", text))}
-    if len(columns) > 1:
-        raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
-    column = next(iter(columns), None)
+    column = _exposure_column(_several(targets))
     users = Evaluator(data, k, "valid", "drop", group_by=column).sample(MOST_USERS)
     folds = divide(len(users.users), seed)
     estimates = tuple(Accuracy(users.truth, k, power) for power in powers)
@@ -292,11 +289,7 @@ def debias(
     if any(goal.niche for goal in wanted) and not users.truth.relevant_per_row(~users.truth.popular).any():
         raise InputError("no validation pair has a niche item, so niche recall has no value; choose another goal")
     checks = [_parse_target(text, measurer) for text in _several(targets)]
-    rerankers = RERANKERS if rerank is None else _several(rerank)
-    sweeps = [RERANKERS.find(name).sweep() for name in rerankers]
-    if column is not None:  # the same by the column; fa-ir would need one of its values
-        grouped = [[one for one in sweep if isinstance(one, Grouped) and one.name != "fa-ir"] for sweep in sweeps]
-        sweeps += [tuple(one.model_copy(update={"by": column}) for one in sweep) for sweep in grouped if sweep]
+    sweeps = _sweeps(RERANKERS if rerank is None else _several(rerank), column)
     with _begun(folder) as home:
         clock = _Clock(budget)
         store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say, k)
@@ -355,6 +348,24 @@ def _check(data: Dataset, keep: float | None, targets: object, confidence: float
         raise InputError(f"the confidence must be from 0.5 to below 1, got {confidence!r}")
     if budget is not None and not budget > 0:
         raise InputError(f"the budget is a number of minutes above 0, got {budget!r}")
+
+
+def _exposure_column(targets: Iterable[str]) -> str | None:
+    """Column of items whose exposure the targets are on, such as `exposure@20/label=indie>=0.1`."""
+    matches = (re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", target) for target in targets)
+    columns = {match[1] for match in matches if match}
+    if len(columns) > 1:
+        raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
+    return next(iter(columns), None)
+
+
+def _sweeps(names: Iterable[str], column: str | None) -> list[Sequence[Reranker]]:
+    """Rerankers of each sweep: those of every name, then the grouped ones by the column of items."""
+    sweeps: list[Sequence[Reranker]] = [RERANKERS.find(name).sweep() for name in names]
+    if column is not None:  # fa-ir would need one of the column's values
+        grouped = [[r for r in sweep if isinstance(r, Grouped) and r.name != "fa-ir"] for sweep in sweeps]
+        sweeps += [[r.model_copy(update={"by": column}) for r in sweep] for sweep in grouped if sweep]
+    return sweeps
 
 
 def _parse_target(text: str, measurer: Measurer) -> Check:
