@@ -124,7 +124,7 @@ def test_public_names_have_numpydoc_sections() -> None:
     for name, function in public_functions():
         signature, doc = inspect.signature(function), inspect.getdoc(function) or ""
         needed = ["Parameters"] if set(signature.parameters) - {"self", "cls"} else []
-        needed += ["Returns"] if signature.return_annotation not in ("None", inspect.Signature.empty) else []
+        needed += ["Returns"] if signature.return_annotation not in ("None", None, inspect.Signature.empty) else []
         missing |= {f"{name}: {section}" for section in needed if f"{section}\n-----" not in doc}
     assert not missing, "\n".join(sorted(missing))
 

@@ -94,7 +94,7 @@ _MODULES = {
 }
 _HOME = {name: f"dpaa.{module}" for module, names in _MODULES.items() for name in names}
 """Public name → module.  They are imported when first used, so that `dpaa --help` need not wait for torch."""
-_CLASSES = {name: module for module, _, name in (place.partition(":") for place in METHODS.built_in.values())}
+_CLASSES = {name: module for module, _, name in (address.partition(":") for address in METHODS.built_in.values())}
 """The same of methods, as in `dpaa.DPAA(layers=2).fit(data)`."""
 
 __all__ = ["__version__", "METHODS", *_HOME, *_CLASSES]

@@ -1,7 +1,5 @@
 """`python -m dpaa …`, which is what `torchrun -m dpaa …` starts."""
 
-from __future__ import annotations
-
 from dpaa.cli import main
 
 if __name__ == "__main__":

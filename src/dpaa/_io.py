@@ -10,8 +10,6 @@ staging folder is held by a lock that ends with its process, however it ends: th
 what a killed one left.
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import hashlib
@@ -363,7 +361,7 @@ def _write_errors(target: Path, remedy: str) -> Iterator[None]:
 
 
 def _shown(path: Path) -> Path:
-    """As a user would name it: relative to the current folder, if it is below."""
+    """Shorten a path for messages: relative to the current folder, if it is below."""
     with suppress(ValueError, OSError):
         return path.relative_to(Path.cwd())
     return path
@@ -380,16 +378,16 @@ def _flush(path: Path) -> None:
 
 
 def _umask() -> int:
-    """Permissions that the user's new files do not get; the system only tells them when they are set."""
-    mask = os.umask(0)
+    """Read the permissions that the user's new files do not get, which the system returns only when they are set."""
+    mask = os.umask(0)  # for a moment: what another thread makes meanwhile is readable by all
     os.umask(mask)
     return mask
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(path: Path, other: Path) -> bool:
     """Exchange two names in one step; False where the system cannot."""
     libc = ctypes.CDLL(None)
-    first, second = os.fsencode(one), os.fsencode(other)
+    first, second = os.fsencode(path), os.fsencode(other)
     if sys.platform == "darwin":
         return bool(libc.renamex_np(first, second, 2) == 0)  # RENAME_SWAP
     return hasattr(libc, "renameat2") and libc.renameat2(-100, first, -100, second, 2) == 0  # AT_FDCWD, RENAME_EXCHANGE
@@ -437,12 +435,12 @@ def _held_folder(parent: Path, prefix: str) -> tuple[tempfile.TemporaryDirectory
 
 def sweep(parent: Path, prefix: str = STAGING) -> None:
     """Remove the staging folders in a folder whose processes are gone."""
-    for left in parent.glob(f"{prefix}*"):
+    for abandoned in parent.glob(f"{prefix}*"):
         with suppress(OSError, InputError), ExitStack() as stack:  # gone by now, or in use
-            if is_staging(left, prefix):
+            if is_staging(abandoned, prefix):
                 # Held while it is removed: a process that has just made it waits, finds it gone and makes another.
-                stack.callback(os.close, _acquired(left / HOLD, wait=False))
-                shutil.rmtree(left, ignore_errors=True)
+                stack.callback(os.close, _acquired(abandoned / HOLD, wait=False))
+                shutil.rmtree(abandoned, ignore_errors=True)
 
 
 def is_staging(path: Path, prefix: str = STAGING) -> bool:

@@ -1,7 +1,5 @@
 """How a process should behave while it computes: no spinning thread teams, no memory handed back between two steps."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys
@@ -72,10 +70,10 @@ def give_back_memory() -> None:
     _glibc("malloc_trim", 0)
 
 
-def processes_here(most: int = 2**31) -> int:
+def processes_here() -> int:
     """How many processes of one training share this machine, where `torchrun` started several."""
-    given = os.environ.get("LOCAL_WORLD_SIZE", "1")
-    return max(1, min(int(given) if given.isdigit() else 1, most))
+    started = os.environ.get("LOCAL_WORLD_SIZE", "1")
+    return max(1, int(started)) if started.isdigit() else 1
 
 
 def cores() -> int:
@@ -85,13 +83,13 @@ def cores() -> int:
 
 def memory_at_hand() -> int:
     """Bytes this process may still take without swapping: what the system has, or the rest of a container's limit."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         lines = meminfo.read_text(encoding="ascii").splitlines()
-        found += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        limits += [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
     # A container's limit is not in /proc/meminfo: what can be had is the smaller of both.
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     if limit.exists() and used.exists() and limit.read_text(encoding="ascii").strip().isdigit():
-        found.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
-    return min(found)
+        limits.append(int(limit.read_text(encoding="ascii")) - int(used.read_text(encoding="ascii")))
+    return min(limits)

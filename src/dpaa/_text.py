@@ -1,7 +1,5 @@
 """Text on its way to a terminal, a page, a JSON file or a file's name: escaped, shortened, without secrets."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -45,7 +43,7 @@ def printable(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    r"""The same for a cell or a line: newlines and tabs are escaped too, as `\n` and `\t`."""
+    r"""Escape as `printable` does, newlines and tabs too (`\n`, `\t`): for a cell or a line."""
     return _ACTING_OR_BREAKING.sub(_escape, text)
 
 
@@ -54,8 +52,8 @@ def shortened(sentence: str, most: int = LONGEST_SENTENCE) -> str:
     return sentence if len(sentence) <= most else f"{sentence[: most * 2 // 3]} … {sentence[-most // 3 :]}"
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode("ascii")
+def _escape(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) -> str:
@@ -65,11 +63,11 @@ def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) ->
     """
     text = json.dumps(finite(content), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
     # Outside of its strings JSON has none of these characters, so whatever is found may be written as an escape.
-    return _ACTING.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _ACTING.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def finite(content: Any) -> Any:
-    """The same with null for every number that is none: JSON knows no NaN."""
+    """Replace NaN and infinite numbers by None, at any depth: JSON has neither."""
     if isinstance(content, dict):
         return {key: finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -78,7 +76,7 @@ def finite(content: Any) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON file holds; anything that no file of ours can hold is a ValueError that says why.
+    """Parse JSON; anything that no file of ours can hold is a ValueError that says why.
 
     That is: a key twice in one object, numbers beyond 64 bits or beyond a float, and nesting that would break whoever
     walks through it.  NaN, which others write, is null as in ours.
@@ -93,11 +91,11 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    content = dict(pairs)
+    if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
-    return found
+    return content
 
 
 def _check(content: Any, levels: int) -> None:
@@ -117,7 +115,7 @@ def file_name(text: str) -> str:
 
     Where something had to be replaced, a digest of the text follows, so that two texts never share a name.
     """
-    kept = "".join(one if one in " -._" or unicodedata.category(one)[0] in "LMN" else "_" for one in text)
+    kept = "".join(letter if letter in " -._" or unicodedata.category(letter)[0] in "LMN" else "_" for letter in text)
     if kept == text == text.strip(" .-") and 0 < len(kept.encode()) <= LONGEST_NAME:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -138,12 +136,12 @@ def name_and_values(call: str, what: str, form: str) -> tuple[str, dict[str, str
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """`1 user has`, `1,204 users have`."""
+    """Write a number with its noun and verb: `1 user has`, `1,204 users have`."""
     return f"{number:,} {one if number == 1 else many}"
 
 
 def without_secrets(url: str) -> str:
-    """The URL that may be shown: no password, and of what follows `?` the names alone."""
+    """Remove secrets from a URL: the password, and the values of what follows `?`."""
     parts = urlsplit(url)
     # A `/` or `?` in a password would end the host, and the rest of the password be shown.
     if parts.netloc.count("@") > 1 or (":" in parts.netloc and "@" not in parts.netloc and "@" in url):
@@ -156,7 +154,7 @@ def without_secrets(url: str) -> str:
 
 
 def hide_secrets(text: str, url: str) -> str:
-    """A message, such as a driver's, without the secrets of a URL, quoted or not."""
+    """Remove the secrets of a URL, quoted or not, from a message such as a driver's."""
     parts = urlsplit(url)
     written = [parts.netloc.rpartition("@")[0].partition(":")[2]]
     written += [pair.partition("=")[2] for pair in parts.query.split("&")]

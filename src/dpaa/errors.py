@@ -1,6 +1,4 @@
-"""What can be wrong with what a user gave us: one sentence, exit code 2, no traceback."""
-
-from __future__ import annotations
+"""Errors in what a user gave us: one sentence, exit code 2, no traceback."""
 
 import operator
 import re
@@ -37,8 +35,8 @@ def _shown(value: object) -> str:
 
 def reason(error: BaseException) -> str:
     """Why something failed, in a few words: what the system says, else the first line of the message."""
-    said = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0] or type(error).__name__
-    return re.sub(r"^parquet: File out of specification: underlying IO error: | \(os error \d+\)$", "", str(said))
+    message = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0] or type(error).__name__
+    return re.sub(r"^parquet: File out of specification: underlying IO error: | \(os error \d+\)$", "", str(message))
 
 
 class DivergedError(InputError):

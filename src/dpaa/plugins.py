@@ -4,8 +4,6 @@ Nothing is imported before its name is used.  A file can name a class, never mak
 built in, installed as a plug-in or named in the call (`package.module:Class`) is.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import sys
@@ -121,12 +119,13 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         kind: Any = self.find(name)
         fields = getattr(kind, "hyperparameters", kind).model_fields.items()
         about = {
-            key: {"default": one.default, "meaning": " ".join((one.description or "").split())} for key, one in fields
+            key: {"default": field.default, "meaning": " ".join((field.description or "").split())}
+            for key, field in fields
         }
         return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
 
     def address(self, name: str) -> str:
-        """By what another process finds a class: its name, or its address where only this call knows it."""
+        """Return how another process finds a class: its name, or its address where only this call knows it."""
         kind = self._named.get(name)
         return name if kind is None else f"{kind.__module__}:{kind.__qualname__}"
 
@@ -146,7 +145,7 @@ def add_plugin(address: str, *registries: Registry[Any]) -> None:
     registries : to choose from
     """
     kind = _local(address)
-    next((one for one in registries if one.accepts(kind)), registries[0]).add(kind)
+    next((registry for registry in registries if registry.accepts(kind)), registries[0]).add(kind)
 
 
 def on_first_use(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
@@ -183,7 +182,7 @@ def _imported(address: str) -> Any:
 
 
 def _local(address: str) -> Any:
-    """What the call names; modules in the current folder count, as for `python -m`."""
+    """Import a class that the call names; modules in the current folder count, as for `python -m`."""
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:

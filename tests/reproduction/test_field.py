@@ -10,7 +10,7 @@ import pytest
 
 from dpaa import Dataset, InputError
 from dpaa.methods import Method, find_method
-from dpaa.reproduction import field
+from dpaa.reproduction import _field as field
 from dpaa.runs.fit import Callbacks
 from tests.command import dpaa_ok, run_dpaa
 

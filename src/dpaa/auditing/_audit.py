@@ -18,7 +18,7 @@ from dpaa.auditing._measures import Amplification, Drift, Skew, amplification, d
 from dpaa.data.inputs import TextForm
 from dpaa.data.log import ColumnNames
 from dpaa.errors import InputError, need_whole
-from dpaa.evaluation.metrics import METRICS, of_kind
+from dpaa.evaluation.metrics import METRICS, at_k, of_kind
 from dpaa.evaluation.recommendations import read_recommendations
 
 LOG_NUMBERS = {
@@ -151,7 +151,7 @@ class CheckResult:
 
     @property
     def sentence(self) -> str:
-        """In plain words."""
+        """The result in plain words."""
         if not math.isfinite(self.value):
             return f"{self.check.name} has no value here, so {str(self.check)!r} cannot be ruled out"
         word = ("" if self.failed else "not ") + _SIGNS[self.check.sign][1]
@@ -189,8 +189,10 @@ def check_name(
     of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
     known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
     if name not in known or (name in of_lists and length == "K"):
-        near = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(name, known, 2)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        close = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(
+            name, known, 2
+        )
+        hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
         raise InputError(f"--fail-if: there is no number {name!r}; {hint}")
     if (name in DRIFT_NUMBERS and not with_older) or (name in of_lists and not with_recs):
         option = "--against OLDER" if name in DRIFT_NUMBERS else "--recs FILE"
@@ -220,8 +222,7 @@ class Audit:
         """The numbers that checks can name; NaN where one has no value here."""
         recs = self.recommendations
         names = [*LIST_NUMBERS, *(name for name in recs.numbers if "/" in name)] if recs else []
-        parts = {name: name.partition("/") for name in names}
-        of_lists = {f"{a}@{recs.k}{b}{c}": recs.numbers[name] for name, (a, b, c) in parts.items()} if recs else {}
+        of_lists = {at_k(name, recs.k): recs.numbers[name] for name in names} if recs else {}
         return self.log.numbers | of_lists | (self.drift.numbers if self.drift else {})
 
     @property

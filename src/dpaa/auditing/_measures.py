@@ -1,7 +1,5 @@
 """What an audit measures: how skewed a log is, whether lists amplify it, and what has changed since an older log."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +17,11 @@ from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import Floats, Mask, is_text
 from dpaa.data.inputs import BY_ENDING, OURS, TextForm, ending_of, open_log, open_table
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
-from dpaa.data.pairs import popular_items, popularity_deciles
+from dpaa.data.pairs import popularity_deciles
 from dpaa.data.tables import as_table
 from dpaa.errors import InputError
 from dpaa.evaluation import bias
-from dpaa.evaluation.bias import TASTES, gini, head, lorenz, mean_per_row, most_moved, share_of, tastes
+from dpaa.evaluation.bias import TASTES, gini, head, lorenz, most_moved, share_of
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.metrics import METRICS, exposures
 from dpaa.evaluation.recommendations import Recommendations
@@ -52,19 +50,11 @@ class Interactions:
         return np.bincount(self.data.train.user, minlength=self.data.n_users)
 
     @cached_property
-    def popular(self) -> Mask:
-        """The fewest items that have 80% of the interactions.  Returns (n_items,)."""
-        return popular_items(self.counts)
-
-    @cached_property
-    def popular_share(self) -> Floats:
-        """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
-        return mean_per_row(self.data.train.user, self.popular[self.data.train.item], self.data.n_users)
-
-    @cached_property
-    def taste(self) -> NDArray[np.int64]:
-        """The taste of each user, an index into `TASTES`; −1 without a history.  Returns (n_users,)."""
-        return tastes(self.popular_share)
+    def truth(self) -> GroundTruth:
+        """Popular items, histories and tastes; nothing is relevant to anybody."""
+        train, nobody = self.data.train, np.zeros(0, dtype=np.int64)
+        known: Any = {"history": (train.user, train.item), "candidates": self.data.candidates}
+        return GroundTruth(nobody, self.data.n_users, self.counts, nobody, **known)
 
 
 def interactions(
@@ -90,16 +80,16 @@ def interactions(
             raise InputError(
                 f"{paths[0] if paths else data} is prepared already; leave out options on how a log is read"
             )
-        made = data if isinstance(data, Dataset) else read_dataset(paths[0])
-        return Interactions(made, f"the training split of dataset {made.name}", (), _times(made))
+        dataset = data if isinstance(data, Dataset) else read_dataset(paths[0])
+        return Interactions(dataset, f"the training split of dataset {dataset.name}", (), _times(dataset))
     table = open_log(paths, fmt, form) if paths else as_table(data, "the frame")
     rule = None if positive is None else PositiveRule.parse(positive)
     log = read_log(table, names, rule, Reading(drop_invalid), once=True, keep_duplicates=keep_duplicates)
     whole = Dataset.of({"train": log.frame}, name=table.name, about={}, invalid=log.invalid)
-    made = replace(whole, notes=log.notes)  # that nothing is held out is no fault of a log
+    dataset = replace(whole, notes=log.notes)  # that nothing is held out is no fault of a log
     if items is not None:
-        made = made.with_items(open_table(items) if isinstance(items, str | Path) else items, names.item)
-    return Interactions(made, f"log {table.name}", made.notes, _times(made))
+        dataset = dataset.with_items(open_table(items) if isinstance(items, str | Path) else items, names.item)
+    return Interactions(dataset, f"log {table.name}", dataset.notes, _times(dataset))
 
 
 def _times(data: Dataset) -> pl.DataFrame | None:
@@ -169,7 +159,7 @@ class Skew:
 
 def skew(log: Interactions, periods: int) -> Skew:
     """Measure how skewed the log is; times are cut into so many periods."""
-    counts, popular = log.counts, log.popular
+    counts, popular = log.counts, log.truth.popular
     taken = counts[counts > 0]
     lengths = log.history_lengths[log.history_lengths > 0]
     slices = [] if log.times is None else list(_periods(log.times, popular, periods))
@@ -178,9 +168,9 @@ def skew(log: Interactions, periods: int) -> Skew:
         for name in ("head_share", "niche_share")
     }
     tastes: list[Row] = []
-    for name, group in ((name, log.taste == index) for index, name in enumerate(TASTES)):
-        of_group = pl.Series(log.popular_share[group]).mean(), pl.Series(log.history_lengths[group]).median()
-        mean, median = (math.nan if one is None else one for one in of_group)
+    for name, group in ((name, log.truth.taste_of_users == index) for index, name in enumerate(TASTES)):
+        of_group = pl.Series(log.truth.popular_share[group]).mean(), pl.Series(log.history_lengths[group]).median()
+        mean, median = (math.nan if value is None else value for value in of_group)
         tastes.append({"taste": name, "users": int(group.sum()), "mean": mean, "history_median": median})
     numbers = {
         "log_users": len(lengths),
@@ -194,7 +184,7 @@ def skew(log: Interactions, periods: int) -> Skew:
         "log_items_once": int((taken == 1).sum()),
         "log_items_once_share": float((taken == 1).mean()),
         "log_history_median": float(np.median(lengths)),
-        "log_popular_in_history": float(np.nanmean(log.popular_share)),
+        "log_popular_in_history": float(np.nanmean(log.truth.popular_share)),
     }
     deciles = np.bincount(popularity_deciles(counts)[counts > 0], taken, minlength=10) / taken.sum()
     return Skew(numbers | trends, deciles.tolist(), lorenz(taken).round(6).tolist(), tastes, slices)
@@ -204,6 +194,7 @@ def _periods(times: pl.DataFrame, popular: Mask, wanted: int) -> Iterator[Row]:
     """Slices with about as many interactions each, so that their Gini can be compared; equal times stay together."""
     time, item, count = times["time"], times["item"].to_numpy(), times["count"].to_numpy()
     stamps = time.to_physical().to_numpy()
+    # By order statistics: a few are needed, and the log may be large.
     cuts = np.unique(len(stamps) * np.arange(1, wanted) // wanted)
     edges = np.unique(np.partition(stamps, cuts)[cuts]) if len(cuts) else stamps[:0]
     edges = edges[edges > stamps.min()]
@@ -217,7 +208,7 @@ def _periods(times: pl.DataFrame, popular: Mask, wanted: int) -> Iterator[Row]:
         new = (counts > 0) & ~seen
         seen |= new
         ends = (time[int(rows[at])] for at in (stamps[rows].argmin(), stamps[rows].argmax()))
-        first, last = (one if isinstance(one, int | float) else one.isoformat() for one in ends)
+        first, last = (time if isinstance(time, int | float) else time.isoformat() for time in ends)
         yield {
             "start": first,
             "end": last,
@@ -242,10 +233,10 @@ def readable_times(times: Sequence[str | float]) -> list[str]:
     dates (UTC) where they are ISO or count seconds or milliseconds from 1970, else the numbers as they are
     """
     numbers = [time for time in times if not isinstance(time, str)]
-    ticks = next((one for one in (1, 1000) if all(_EARLIEST <= time / one < _LATEST for time in numbers)), None)
+    ticks = next((unit for unit in (1, 1000) if all(_EARLIEST <= time / unit < _LATEST for time in numbers)), None)
     if ticks is None:
         return list(map(str, times))
-    iso = [one if isinstance(one, str) else datetime.fromtimestamp(int(one / ticks), UTC).isoformat() for one in times]
+    iso = [t if isinstance(t, str) else datetime.fromtimestamp(int(t / ticks), UTC).isoformat() for t in times]
     return [time.removesuffix("+00:00").removesuffix("T00:00:00").replace("T", " ") for time in iso]
 
 
@@ -317,11 +308,10 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
         raise InputError(f"no list of {recs.name} has an item of the log; audit it against the log it came from")
     users, lists, k = recs.users[listed], recs.items[listed], recs.items.shape[1]
     taken = data.train.keys(data.n_items)[np.isin(data.train.user, users)]
-    known: Any = {"history": (data.train.user, data.train.item), "candidates": data.candidates, "groups": groups}
-    truth = GroundTruth(users, data.n_users, log.counts, taken, **known)
+    truth = replace(log.truth, users=users, relevant=taken, groups=groups)
     at = truth.context(lists)
     columns = {name: METRICS[name].formula(at) for name in ("arp", "popularity_lift", "aplt", "upd")}
-    columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - log.popular_share[users]}
+    columns |= {"arp_history": truth.history_count, "aplt_history": 1.0 - truth.popular_share[users]}
     series = (pl.Series(name, values, nan_to_null=True) for name, values in columns.items())
     table = pl.DataFrame([pl.Series("taste", truth.taste), *series])
     both = table.drop_nulls("popularity_lift")
@@ -336,7 +326,7 @@ def amplification(log: Interactions, recs: Recommendations, group_by: str | None
         return {
             "item_id": data.item_ids[item],
             "title": None if data.titles is None else data.titles[item],
-            "group": "popular" if log.popular[item] else "niche",
+            "group": "popular" if truth.popular[item] else "niche",
             "interactions": int(counts[item]),
             "recommendations": int(shown[item]),
             "interaction_share": float(counts[item] / counts.sum()),
@@ -399,7 +389,7 @@ class Drift:
 
 
 def drift_since(against: Any, log: Interactions, reading: Mapping[str, Any]) -> Drift:
-    """From an older log, or from what came before a moment, to this log; `reading` is how logs are read."""
+    """Measure the change since an older log, or since a moment; `reading` is how logs are read."""
     path = Path(against) if isinstance(against, str | Path) else None
     if path is not None and MOMENT.fullmatch(str(against)) and not path.exists():
         return _drift_at(log, str(against))
@@ -408,7 +398,7 @@ def drift_since(against: Any, log: Interactions, reading: Mapping[str, Any]) -> 
 
 
 def _drift_between(older: Interactions, newer: Interactions) -> Drift:
-    """From one log to another, item by item."""
+    """Measure the change from one log to another, item by item."""
     if is_text(older.data.item_ids) != is_text(newer.data.item_ids):
         raise InputError(f"the items of {older.source} and of {newer.source} have ids of different types; cast them")
     tables = [pl.DataFrame({"id": log.data.item_ids, "count": log.counts}) for log in (older, newer)]
@@ -418,7 +408,7 @@ def _drift_between(older: Interactions, newer: Interactions) -> Drift:
 
 
 def _drift_at(log: Interactions, moment: str) -> Drift:
-    """Within a log: interactions from that moment on against those before it."""
+    """Measure the change within a log: interactions from that moment on against those before it."""
     if log.times is None:
         raise InputError(f"{log.source} has no times, so it cannot be cut at {moment!r}; name an older log instead")
     item, count, stamps = log.times["item"].to_numpy(), log.times["count"].to_numpy(), log.times["time"]

@@ -1,7 +1,5 @@
 """The command line: thin.  Parse, call, print; torch and polars are imported by the command that needs them."""
 
-from __future__ import annotations
-
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -23,7 +21,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def _in_one_sentence(error: Any) -> str:
-    """What is wrong with the call, the value that was found, and where to look."""
+    """Rewrite typer's message: what is wrong with the call, the value, and where to look."""
     message = " ".join(error.format_message().split()).rstrip(".")
     message = message.replace(". Did you", "; did you").replace(": Input should", ": it should")
     message = message[:1].lower() + message[1:]
@@ -118,7 +116,7 @@ def main() -> None:
 
 
 def _sentence(error: BaseException) -> str:
-    """What went wrong; what is no fault of the input or the machine is raised again."""
+    """Say what went wrong; what is no fault of the input or the machine is raised again."""
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, UsageError):

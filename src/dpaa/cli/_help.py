@@ -1,7 +1,5 @@
 """Help pages: options in panels, values by short words, one notation for defaults."""
 
-from __future__ import annotations
-
 import re
 from inspect import cleandoc
 from typing import Any

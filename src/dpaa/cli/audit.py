@@ -100,5 +100,5 @@ def _print_audit(result: dpaa.Audit) -> None:
         title = f"list against history, by taste (lists of {recs.k}, means over users)"
         print_records(title, LIST_TASTES, recs.tastes)
         for title, items in {"winners: more": recs.winners, "losers: less": recs.losers}.items():
-            named = [one | {"item": one["title"] or one["item_id"]} for one in items]
+            named = [item | {"item": item["title"] or item["item_id"]} for item in items]
             print_records(f"{title} of the recommendations than of the interactions", SHIFTS, named)

@@ -86,23 +86,23 @@ def _print_comparison(result: dpaa.Comparison) -> None:
     for harm, overlap, exposure in zip(result.no_harm, result.overlap, result.exposure, strict=True):
         deltas = [delta for delta in result.deltas if delta.entry == harm["entry"]]
         rows = []
-        for one in deltas:
-            change = cells("+.1%", one.relative)[0]
-            ends = one.interval or ()
+        for delta in deltas:
+            relative = cells("+.1%", delta.relative)[0]
+            ends = delta.interval or ()
             # Of counts, such as arp, fewer decimals: the verdict stays in the line of 80 columns.
-            form = "+.4f" if max(map(abs, (one.delta, *ends)), default=0.0) < 10 else "+.2f"
-            delta, interval = cells(form, one.delta)[0], " to ".join(cells(form, *ends)) or "-"
-            rows.append([one.metric, delta, change, interval, *cells(".4f", one.p_holm), one.verdict])
+            form = "+.4f" if max(map(abs, (delta.delta, *ends)), default=0.0) < 10 else "+.2f"
+            change, interval = cells(form, delta.delta)[0], " to ".join(cells(form, *ends)) or "-"
+            rows.append([delta.metric, change, relative, interval, *cells(".4f", delta.p_holm), delta.verdict])
         header = ["", "change", "relative", f"{result.confidence:.0%} interval", "p (Holm)", "verdict"]
         print_table(f"{harm['entry']} against {result.baseline}", header, rows)
-        difference = next((one.verdict for one in deltas if one.metric == harm["metric"]), "not tested")
+        difference = next((delta.verdict for delta in deltas if delta.metric == harm["metric"]), "not tested")
         sentence = harm_in_words(harm["entry"], result.baseline, harm["margin"], harm["verdict"], difference)
         out.print(f"{sentence} (one-sided p {harm['p']:.3g})")
         out.print(f"lists share {overlap['shared']:.1f} of {result.k} items (Jaccard {overlap['jaccard']:.2f})")
         rows = [
-            [one["title"] or one["item_id"], one["group"], *cells(",.4g", *map(one.get, MOVED))]
+            [item["title"] or item["item_id"], item["group"], *cells(",.4g", *map(item.get, MOVED))]
             for side in ("gaining", "losing")
-            for one in exposure[side][:SHOWN_ITEMS]
+            for item in exposure[side][:SHOWN_ITEMS]
         ]
         header = ["item", "group", "in training", f"lists of {result.baseline}", f"lists of {harm['entry']}"]
         print_table("Items that gain and lose most", header, rows)
@@ -137,17 +137,17 @@ def plan(
     _, entries = read_entries([run_a, run_b], dataset, k=k)
     how = options.parse_values(detect, "detect", value=float, power=float, confidence=float)
     how["detect"] = how.pop("value", 0.01)
-    made = make_plan(entries, k=k, metrics=metric or PLANNED, users_per_day=users_per_day, **how)
+    planned = make_plan(entries, k=k, metrics=metric or PLANNED, users_per_day=users_per_day, **how)
     if as_json:
-        print_json(made.as_json())
+        print_json(planned.as_json())
         return
     by_days = users_per_day is not None
     rows = []
-    for need in made.needs:
+    for need in planned.needs:
         seen = [*cells(",.0f", need.users), *(cells(",", need.days) if by_days else [])]
         promised = [*cells(",.0f", need.users_promised), *(cells(",", need.days_promised) if by_days else [])]
         rows.append([need.metric, number(need.one), number(need.other), *seen, *promised])
-    header = ["", *made.names, f"users ±{made.detect:.1%}", *(["days"] if by_days else []), "users as promised"]
-    title = f"Users in both halves, power {made.power:g}, confidence {made.confidence:g}"
+    header = ["", *planned.names, f"users ±{planned.detect:.1%}", *(["days"] if by_days else []), "users as promised"]
+    title = f"Users in both halves, power {planned.power:g}, confidence {planned.confidence:g}"
     print_table(title, [*header, *(["days"] if by_days else [])], rows)
-    out.print(f"as promised: to see the difference between {made.names[0]} and {made.names[1]} measured offline")
+    out.print(f"as promised: to see the difference between {planned.names[0]} and {planned.names[1]} measured offline")

@@ -34,7 +34,7 @@ WIDE = 200
 
 
 class _Screen:
-    """One of the two streams."""
+    """Standard output or standard error."""
 
     def __init__(self, stderr: bool = False) -> None:
         self.console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -143,7 +143,7 @@ def print_table(
     for part in parts:
         wide = [min(least[index], console.width - least[0] - 4) if index else least[0] for index in part]
         for _ in range(console.width - _table_width(wide)):  # what is left goes to the columns that wrap most
-            share = [natural[index] / wide[place] for place, index in enumerate(part)]
+            share = [natural[index] / wide[slot] for slot, index in enumerate(part)]
             wide[share.index(max(share))] += max(share) > 1
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for index, width in zip(part, wide, strict=True):
@@ -156,7 +156,7 @@ def print_table(
 
 
 def _fitted(pieces: Sequence[str], width: int) -> str:
-    """A header in as many lines as it needs."""
+    """Break a header into as many lines as it needs."""
     lines = [""]
     for piece in pieces:
         if cell_len((lines[-1] + piece).rstrip()) > width:
@@ -166,7 +166,7 @@ def _fitted(pieces: Sequence[str], width: int) -> str:
 
 
 def _side_by_side(least: Sequence[int], width: int) -> list[list[int]]:
-    """Which columns stand beside the first one, table below table, given the least width of each."""
+    """Group columns into tables below each other, each with the first column, given the least width of each."""
     parts = [[0]]
     for index in range(1, len(least)):
         if len(parts[-1]) > 1 and _table_width([least[one] for one in (*parts[-1], index)]) > width:

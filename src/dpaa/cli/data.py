@@ -116,8 +116,8 @@ def log(
         name_of(files),
         **recipe,
     )
-    for folder, one in written.items():
-        _show(one, folder)
+    for folder, dataset in written.items():
+        _show(dataset, folder)
     source.write_invalid(next(iter(written.values())).invalid)
 
 
@@ -275,9 +275,9 @@ def severity(
     stem = resolve_path(out_folder).name
     names = {folder: f"{stem}-{folder.name}" if len(folders) > 1 else stem for folder in folders}
     # All are made before any is written: a wrong severity leaves nothing behind.
-    made = {folder: with_severity(pairs, value, seed, names[folder], notes) for folder, value in folders.items()}
-    for folder, one in made.items():
-        _write(one, folder, overwrite)
+    datasets = {folder: with_severity(pairs, value, seed, names[folder], notes) for folder, value in folders.items()}
+    for folder, dataset in datasets.items():
+        _write(dataset, folder, overwrite)
 
 
 @app.command()

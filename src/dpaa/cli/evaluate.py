@@ -133,16 +133,16 @@ def _of_run(model: Model, evaluator: Evaluator, dial: str | None, rerank: str) -
 
 def _print_exposure(metrics: dict[str, float], k: int, column: str) -> None:
     """Print each group's exposure against its merit and its share of the catalogue, the worst-off first."""
-    of = {name: f"{name}@{k}/{column}" for name in ("exposure", "exposure_of_catalogue", "exposure_loss")}
-    start = f"{of['exposure']}="
+    keys = {name: f"{name}@{k}/{column}" for name in ("exposure", "exposure_of_catalogue", "exposure_loss")}
+    start = f"{keys['exposure']}="
     groups = sorted((metrics[key], key.removeprefix(start)) for key in metrics if key.startswith(start))
     rows = [
-        [group, number(ratio), number(metrics[f"{of['exposure_of_catalogue']}={group}"])] for ratio, group in groups
+        [group, number(ratio), number(metrics[f"{keys['exposure_of_catalogue']}={group}"])] for ratio, group in groups
     ]
-    rows.append(["worst-off group", *(number(metrics[of[name]]) for name in ("exposure", "exposure_of_catalogue"))])
+    rows.append(["worst-off group", *(number(metrics[keys[name]]) for name in ("exposure", "exposure_of_catalogue"))])
     print_table(f"Exposure by {column}, against", [column, "what users like", "the catalogue"], rows)
-    loss = number(metrics[of["exposure_loss"]])
-    out.print(f"a place at rank r is worth 1/log2(r + 1); 1 = in proportion; {of['exposure_loss']} = {loss}")
+    loss = number(metrics[keys["exposure_loss"]])
+    out.print(f"a place at rank r is worth 1/log2(r + 1); 1 = in proportion; {keys['exposure_loss']} = {loss}")
 
 
 def _print_evaluation(name: str, result: Evaluation) -> None:
@@ -169,9 +169,9 @@ def _print_evaluation(name: str, result: Evaluation) -> None:
         header = ["items by popularity", "history", f"lists of {k}"]
         print_table("Share of the history and of the lists", header, rows)
         rows = [
-            [one.partition("=")[2], f"{group['items']:,.0f}", *cells(".1%", group["history"], group[str(k)])]
-            + [number(metrics[f"{metric}@{k}/{one}"]) for metric in OF_COLUMNS]
-            for one, group in result.groups.items()
+            [name.partition("=")[2], f"{group['items']:,.0f}", *cells(".1%", group["history"], group[str(k)])]
+            + [number(metrics[f"{metric}@{k}/{name}"]) for metric in OF_COLUMNS]
+            for name, group in result.groups.items()
         ]
         if rows:
             header = [str(protocol.group_by), "items", "of the history", f"of the lists of {k}", *OF_COLUMNS]

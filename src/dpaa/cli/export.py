@@ -1,7 +1,5 @@
 """`dpaa export`: a run's vectors for other systems."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

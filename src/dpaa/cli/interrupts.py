@@ -1,7 +1,5 @@
 """Signals: ctrl-C in libraries that would swallow it, and stops that let a training leave a checkpoint."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`dpaa methods`: the methods, their hyperparameters, defaults and papers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from typer import Argument

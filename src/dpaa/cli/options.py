@@ -150,7 +150,7 @@ class ChoiceOptions:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of `dpaa.debias`."""
+        """Arguments of `dpaa.debias`."""
         how: dict[str, Any] = {"exposure": self.exposure, "rerank": self.rerank, "k": self.k}
         how |= {"goals": self.goals or ("niche-recall",)}
         how |= {"methods": split_names(self.methods) if self.methods else None, "budget": self.max_minutes}
@@ -331,7 +331,7 @@ def parse_min_pairs(text: str) -> dict[str, int]:
 
 
 def split_names(text: str) -> list[str]:
-    """`a, b` → its names."""
+    """Split `a, b` into its names."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 

@@ -1,7 +1,5 @@
 """`dpaa recommend`: top-k lists, streamed to a file; `dpaa similar`: items like one; `dpaa rerank`: any lists."""
 
-from __future__ import annotations
-
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """`dpaa report`: one self-contained page from datasets, runs, comparisons and audits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -88,7 +88,7 @@ def reproduce(
 
 
 def _read_folders(texts: list[str]) -> dict[str, Path]:
-    """Where each of `DATA` is."""
+    """Read `--data`: the folder of each of `DATA`."""
     folders = {}
     for text in texts:
         name, _, folder = text.partition("=")
@@ -102,8 +102,7 @@ def _field(
     benchmarks: Path | None, methods: list[str], results: Path, work: Path, out_folder: Path, as_json: bool
 ) -> None:
     """Measure what is missing of the field's table, as far as its splits are there, and show all of it."""
-    from dpaa.reproduction import write_chapters
-    from dpaa.reproduction.field import FIELD, field_chapter, read_results, run_field
+    from dpaa.reproduction import FIELD, field_chapter, read_results, run_field, write_chapters
     from dpaa.runs.progress import watched_training
 
     names = {method.lower() for method in methods}
@@ -119,8 +118,8 @@ def _field(
                 f"{benchmarks} has none of {', '.join(dict.fromkeys(row.data for row in wanted))}; name their folder"
             )
         with resumable(results, "the same command") as signals, signals:
-            for one in run_field(benchmarks, file, work, here, watched_training(stop_requested=signals.requested)):
-                err.print(f"{one.data} {one.row}: recall@20 {one.metrics['recall@20']:.4f}")
+            for result in run_field(benchmarks, file, work, here, watched_training(stop_requested=signals.requested)):
+                err.print(f"{result.data} {result.row}: recall@20 {result.metrics['recall@20']:.4f}")
     chapter = field_chapter(wanted, read_results(file))
     if as_json:
         print_json({table.name: table.records() for table in chapter.tables})

@@ -1,7 +1,5 @@
 """`dpaa serve`: a run as an HTTP service with a live page."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +58,7 @@ def serve(
 
 
 def _read_token(file: Path | None) -> str | None:
-    """From the file, or from the environment; arguments could be read by every process of the machine."""
+    """Read the token from a file or the environment; arguments can be read by every process of the machine."""
     from dpaa._io import read_text
 
     if file is None:

@@ -48,7 +48,7 @@ def train(
           embedding_size=256 --out runs/wide
     """
     from dpaa.ranking.reranker import parse_reranker
-    from dpaa.reproduction import field
+    from dpaa.reproduction import preset
     from dpaa.runs.fit import final_training, fit_into, make_method, plan_training
     from dpaa.runs.progress import Callbacks, watched_training
     from dpaa.training import distributed
@@ -60,7 +60,7 @@ def train(
         before = None if warm_start is None else dpaa.load(warm_start)
         named = values.pop("method", method)
         if named is not None and "@" in named and ":" not in named:
-            named, authors = field.preset(named)
+            named, authors = preset(named)
             values = authors | values
         method, values = plan_training(out_folder, named, values, before, resume, overwrite)
         data = dpaa.read_dataset(dataset)
@@ -72,7 +72,7 @@ def train(
     else:
         fitted, data, how = final_training(final, dpaa.read_dataset(dataset))
     with distributed.process_group(), resumable(out_folder, "the same command and --resume") as signals:
-        first = not distributed.rank()  # of several processes, this one shows
+        first = not distributed.peers().rank  # of several processes, this one shows
         stop: Any = {"stop_requested": signals.requested}
         callbacks = watched_training(**stop) if first else Callbacks(**stop)
         with signals:

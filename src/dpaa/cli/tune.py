@@ -137,11 +137,11 @@ def benchmark(
         print_json(result.as_json())
         return
     rows, best = [], []
-    for one in result.methods:
-        numbers = [*cells(".4f", one["valid_recall"]), *cells(",.0f", one["seconds"])]
-        rows.append([one["method"], one["trials"], f"{one['lookups']:,}", *numbers])
-        chosen = " ".join(f"{name}={short(value)}" for name, value in one["settings"].items())
-        best += [f"best of {one['method']}: {chosen}"] if chosen else []
+    for tuned in result.methods:
+        numbers = [*cells(".4f", tuned["valid_recall"]), *cells(",.0f", tuned["seconds"])]
+        rows.append([tuned["method"], tuned["trials"], f"{tuned['lookups']:,}", *numbers])
+        chosen = " ".join(f"{name}={short(value)}" for name, value in tuned["settings"].items())
+        best += [f"best of {tuned['method']}: {chosen}"] if chosen else []
     header = ["method", "trials", "look-ups", "validation recall@20", "seconds"]
     print_table(f"Tuning on {result.dataset}", header, rows)
     if any(one["lookups"] > one["trials"] for one in result.methods):

@@ -33,8 +33,7 @@ class TrainingBudget:
         -------
         its epochs, patience, learning rate, trials and best epoch
         """
-        parts = (model.manifest.get(name) for name in ("training", "tuning"))
-        training, tuning = (part if isinstance(part, dict) else {} for part in parts)
+        training, tuning = model.entry("training"), model.entry("tuning")
         best = training.get("best_epoch") if training.get("best_valid_recall@20") is not None else None
         epochs, patience, rate = map(model.method.get_params().get, ("epochs", "patience", "learning_rate"))
         return cls(epochs, patience, rate, tuning.get("trials", 0), best)
@@ -72,14 +71,14 @@ def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> li
     """
     first = {name: runs[0] for name, runs in sides if runs and runs[0].epochs is not None}
     given = [
-        (one.epochs, one.patience, one.trials, None if one.trials else one.learning_rate) for one in first.values()
+        (run.epochs, run.patience, run.trials, None if run.trials else run.learning_rate) for run in first.values()
     ]
     warnings = [line for name, runs in sides if (line := unfinished(name, runs))]
     if all(one == given[0] for one in given):
         return warnings
     described = "; ".join(
-        f"{name} up to {one.epochs} epochs with patience {one.patience} at learning rate {one.learning_rate}, tuned in "
-        f"{one.trials} trials"
-        for name, one in first.items()
+        f"{name} up to {run.epochs} epochs with patience {run.patience} at learning rate {run.learning_rate}, tuned in "
+        f"{run.trials} trials"
+        for name, run in first.items()
     )
     return [f"unequal training budgets: {described}; train and tune them alike before comparing", *warnings]

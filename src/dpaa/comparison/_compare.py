@@ -1,7 +1,5 @@
 """Compare several recommenders with a baseline, on the same users of one test split."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,13 +17,13 @@ from dpaa.comparison._budget import TrainingBudget, budget_warnings
 from dpaa.comparison._result import Comparison, Delta, Summary, relative_change
 from dpaa.data.dataset import Dataset, read_dataset
 from dpaa.data.ids import Floats, Ints
-from dpaa.errors import InputError, need_type
+from dpaa.errors import InputError
 from dpaa.evaluation import bias
 from dpaa.evaluation.bias import most_moved
 from dpaa.evaluation.dial_curve import BY_DEBIAS
 from dpaa.evaluation.evaluator import Evaluation, Evaluator, Overlap
-from dpaa.evaluation.metrics import METRICS
-from dpaa.runs.measure import measured
+from dpaa.evaluation.metrics import Metric, at_k
+from dpaa.runs.measure import measured, need_dataset
 from dpaa.runs.model import Model, load
 
 COMPARED = ("recall", "ndcg", "recall/popular", "recall/niche", "arp", "aplt", "coverage", "gini")
@@ -86,7 +84,7 @@ def compare(
     -------
     Comparison
     """
-    need_type(data, Dataset, "data", "read one with dpaa.read_dataset or make one with dpaa.Dataset.from_frame")
+    need_dataset(data)
     if not isinstance(entries, Mapping) or len(entries) < 2:
         raise InputError('entries must name at least two models or lists, such as {"old": old, "new": new}')
     evaluator = Evaluator(data, k, "test", overlap, mask_valid)
@@ -146,13 +144,13 @@ def read_entries(
         data = read_dataset(dataset)
     evaluator = Evaluator(data, k, "test", overlap, mask_valid, group_by)
     alike: dict[str, list[str]] = {}
-    for path, one in parts.items():
-        alike.setdefault(_common(one) if isinstance(one, Model) else path, []).append(path)
+    for path, part in parts.items():
+        alike.setdefault(_common(part) if isinstance(part, Model) else path, []).append(path)
     entries = []
     for group in alike.values():
-        same = [one for path in group if isinstance(one := parts[path], Model)]
-        if 1 < len(group) == len({one.method.seed for one in same}):
-            entries.append(_entry(same[0].method.name, same, evaluator, group))
+        models_alike = [model for path in group if isinstance(model := parts[path], Model)]
+        if 1 < len(group) == len({model.method.seed for model in models_alike}):
+            entries.append(_entry(models_alike[0].method.name, models_alike, evaluator, group))
         else:  # runs with the same seed too are no independent trainings
             entries += [_entry(Path(path).name, [parts[path]], evaluator, [path]) for path in group]
     names = [entry.name for entry in entries]
@@ -162,10 +160,9 @@ def read_entries(
 
 
 def _common(model: Model) -> str:
-    """All that runs of one entry have in common, as text."""
+    """Key of an entry: all that its runs have in common, as text."""
     params = {name: value for name, value in model.method.get_params().items() if name not in NOT_COMPARED}
-    dial = model.manifest.get("dial")
-    dial = dial if isinstance(dial, dict) else {}
+    dial = model.entry("dial")
     by_debias = dial.get("chosen_for") == BY_DEBIAS  # with one goal or another: what tells them apart is κ
     chosen = [dial.get("chosen_for"), dial.get("kappa") if by_debias else None, model.manifest.get("rerank")]
     # Runs of different days are no seeds of one training, so the data count too.
@@ -246,7 +243,7 @@ def compare_entries(
     flips = f"{resamples:,} random sign flips of the users' differences"
     ways = {False: "Student's t for users crossed with runs", True: flips}
     return Comparison(
-        dataset={"name": evaluator.dataset.name, "fingerprint": evaluator.dataset.fingerprint},
+        dataset=evaluator.dataset.identity,
         protocol=protocol.as_json(),
         protocol_in_words=protocol.in_words(),
         baseline=base.name,
@@ -297,14 +294,13 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
     -------
     one of them
     """
-    head, slash, group = metric.strip().partition("/")
-    name, _, cut = head.partition("@")
-    full = f"{name}@{cut or k}{slash}{group}"
+    name = metric.strip()
+    full = name if "@" in name.partition("/")[0] else at_k(name, k)
     if full in known:
         return full
-    near = get_close_matches(full, known, n=1)
+    close = get_close_matches(full, known, n=1)
     some = ", ".join(dict.fromkeys(one.partition("@")[0] for one in known))
-    hint = f"did you mean {near[0]}?" if near else f"choose from {some}"
+    hint = f"did you mean {close[0]}?" if close else f"choose from {some}"
     raise InputError(f"there is no metric {metric!r} of lists of {k}; {hint}")
 
 
@@ -349,10 +345,10 @@ class _Values:
         return statistics.Contrast(self._columns[entry, name], self._columns[self.base, name], scale)
 
     def means(self, entry: str, name: str) -> tuple[float, float]:
-        """Of the entry and the baseline, over the users with a value from every run of both."""
-        one, other = (self.table[:, self._columns[side, name]] for side in (entry, self.base))
-        both = ~(np.isnan(one).any(axis=1) | np.isnan(other).any(axis=1))
-        return (float(one[both].mean()), float(other[both].mean())) if both.any() else (float("nan"), float("nan"))
+        """Means of the entry and of the baseline, over the users with a value from every run of both."""
+        own, base = (self.table[:, self._columns[side, name]] for side in (entry, self.base))
+        both = ~(np.isnan(own).any(axis=1) | np.isnan(base).any(axis=1))
+        return (float(own[both].mean()), float(base[both].mean())) if both.any() else (float("nan"), float("nan"))
 
 
 def _mean(entry: Entry, metric: str) -> float:
@@ -360,7 +356,7 @@ def _mean(entry: Entry, metric: str) -> float:
 
 
 def _summary(entry: Entry) -> Summary:
-    runs = [one.metrics for one in entry.evaluations]
+    runs = [evaluation.metrics for evaluation in entry.evaluations]
     deviation = {name: float(np.std([run[name] for run in runs], ddof=1)) for name in runs[0]} if len(runs) > 1 else {}
     means = {name: _mean(entry, name) for name in runs[0]}
     return Summary(entry.name, entry.kind, entry.sources, entry.seeds, means, deviation)
@@ -375,7 +371,7 @@ def _delta(
         return Delta(*numbers, None, None, None, None, "not tested")
     # A difference is shown where the corrected p is below the level and 0 is outside of the interval.
     shown = corrected < LEVEL and (outcome.low > 0 or outcome.high < 0)
-    better = METRICS[metric.partition("@")[0]].better
+    better = Metric.of(metric).better
     words = ("higher", "lower") if better == "zero" else ("better", "worse")
     verdict = words[(delta > 0) == (better == "low")] if shown else "not shown"
     return Delta(*numbers, (outcome.low, outcome.high), outcome.p, corrected, outcome.users, verdict)
@@ -384,9 +380,9 @@ def _delta(
 def _notes(entries: Sequence[Entry]) -> Iterator[str]:
     yield from budget_warnings([(entry.name, entry.budgets) for entry in entries])
     for entry in entries:
-        for source, one in zip(entry.sources, entry.evaluations, strict=True):
-            yield from one.notes
-            kappa, reranker = one.protocol.popularity_dial, one.protocol.rerank
+        for source, evaluation in zip(entry.sources, entry.evaluations, strict=True):
+            yield from evaluation.notes
+            kappa, reranker = evaluation.protocol.popularity_dial, evaluation.protocol.rerank
             kept = [f"popularity dial at κ = {kappa:g}"] if kappa else []
             kept += [f"re-ranked by {reranker}"] if reranker else []
             if kept:
@@ -421,17 +417,18 @@ def shared_items(one: Ints, other: Ints) -> tuple[Ints, Floats]:
 
 
 def _overlap(base: Entry, entry: Entry) -> dict[str, Any]:
-    """How much of the lists of an entry and the baseline is the same."""
+    """Measure how much of the lists of an entry and the baseline is the same."""
     pairs = [shared_items(one.lists, two.lists) for one, two in product(entry.evaluations, base.evaluations)]
     shared, jaccard = (float(np.mean(parts)) for parts in zip(*pairs, strict=True))
     return {"entry": entry.name, "other": base.name, "jaccard": jaccard, "shared": shared}
 
 
 def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> dict[str, Any]:
-    """Whose exposure moves most from the baseline to an entry."""
+    """Items whose exposure moves most from the baseline to an entry."""
     data = evaluator.dataset
     before, after = (
-        np.mean([bias.exposure(one.lists, data.n_items) for one in side.evaluations], axis=0) for side in (base, entry)
+        np.mean([bias.exposure(evaluation.lists, data.n_items) for evaluation in side.evaluations], axis=0)
+        for side in (base, entry)
     )
 
     def moved(item: int) -> dict[str, Any]:

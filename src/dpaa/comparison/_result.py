@@ -5,8 +5,6 @@ several, the best of a column in bold, and a mark where the difference to the ba
 CSV has a row per entry and metric, with every number behind that.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +16,7 @@ from polars import selectors
 
 from dpaa._io import as_json, write_file
 from dpaa._text import on_one_line
-from dpaa.evaluation.metrics import METRICS
+from dpaa.evaluation.metrics import Metric
 
 SHOWN = {"better": "+", "worse": "−", "higher": "↑", "lower": "↓"}
 """Verdicts that say a difference is more than chance, and their marks in tables."""
@@ -46,7 +44,7 @@ def relative_change(baseline: float, difference: float) -> float:
 
 
 def harm_in_words(entry: str, baseline: str, margin: float, verdict: str, difference: str) -> str:
-    """The line on popular items.
+    """Write the sentence on popular items.
 
     Parameters
     ----------
@@ -256,9 +254,9 @@ def write_table(result: Comparison, file: Path) -> None:
 
 
 def _best(entries: Sequence[Summary], metric: str) -> float | None:
-    """None where no direction is better, and where all are the same."""
+    """The best value of a metric; None where no direction is better, and where all are the same."""
     values = {entry.metrics[metric] for entry in entries if entry.metrics[metric] == entry.metrics[metric]}
-    better = METRICS[metric.partition("@")[0]].better
+    better = Metric.of(metric).better
     if better == "zero" or len(values) < 2:
         return None
     return max(values) if better == "high" else min(values)

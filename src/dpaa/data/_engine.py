@@ -89,7 +89,7 @@ class Engine:
         self.run(f"CREATE OR REPLACE TEMP TABLE {name} AS {query}")
 
     def row(self, query: str) -> tuple[Any, ...]:
-        """The one row of a result."""
+        """Return the only row of a result."""
         return self.run(query)[0]
 
     def write(self, query: str, file: Path, compression: str = "zstd") -> None:
@@ -97,7 +97,7 @@ class Engine:
         self.run(f"COPY ({query}) TO {text(file)} (FORMAT parquet, COMPRESSION {compression})")
 
     def new_file(self) -> Path:
-        """A name for another temporary file."""
+        """Return the path of another temporary file."""
         return Path(self._home.name) / f"{next(self._numbers)}.parquet"
 
     def frame(self, query: str) -> pl.DataFrame:

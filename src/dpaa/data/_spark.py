@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dpaa.data._engine import Engine, text
-from dpaa.data._values import WHOLE_NUMBER, Values
-from dpaa.data.ids import Column
+from dpaa.data._values import Values
+from dpaa.data.ids import WHOLE_NUMBER, Column
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, find_columns, note_positives, rule_column
 from dpaa.data.tables import Table
 from dpaa.errors import InputError, import_extra
@@ -56,7 +56,7 @@ class SparkEngine(Engine):
         frame.createOrReplaceTempView(name)
 
     def row(self, query: str) -> tuple[Any, ...]:
-        """The one row of a result."""
+        """Return the only row of a result."""
         return tuple(self.session.sql(query).collect()[0])
 
     def write(self, query: str, file: Path, compression: str = "zstd") -> None:

@@ -5,8 +5,6 @@ A value of a text file is an id (integers where all ids of the column are), a nu
 rows are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,12 +13,12 @@ import polars as pl
 
 from dpaa._text import counted, shortened
 from dpaa.data._engine import Engine, in_words, name, text
+from dpaa.data.ids import WHOLE_NUMBER
 from dpaa.data.tables import Table, define_rows, locate
 from dpaa.errors import InputError
 
 LONGEST_VALUE = 80
 """Characters of a value that a sentence quotes."""
-WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*INTEGERS, "FLOAT", "DOUBLE", "HUGEINT", "UHUGEINT", "DECIMAL")
 Kind = Literal["id", "number", "exact", "time"]
@@ -98,6 +96,7 @@ def read_values(
         _refuse_or_note(engine, table, found, values, drop_invalid, may_drop)
         values.invalid = _invalid_rows(engine, table, columns, found, any_fault)
         values.rows -= len(values.invalid)
+    # A view: the rows are read again by whoever needs them, and never stand in memory twice.
     where = f" WHERE NOT ({any_fault})" if found else ""
     engine.run(f"CREATE OR REPLACE TEMP VIEW readable AS SELECT {', '.join(read.values())} FROM rows{where}")
     _finish(engine, table, wanted, values)
@@ -140,6 +139,7 @@ def _expressions(engine: Engine, table: Table, wanted: Wanted, kind: str) -> tup
             return raw, f"CASE WHEN isfinite({value}) THEN {value} END"
     elif wanted.kind == "time" and (kind == "DATE" or kind.startswith("TIMESTAMP")):
         return raw, f"CAST({raw} AS TIMESTAMPTZ)"
+    # DuckDB casts `inf` and `nan` to numbers, and no rating is either.
     if wanted.kind != "id" and (is_text or kind.partition("(")[0] in NUMBERS):
         number = raw if kind in INTEGERS else number
         return raw, f"CASE WHEN isfinite(CAST({number} AS DOUBLE)) THEN {number} END"

@@ -180,8 +180,10 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
         raise InputError(f"{table.name} has no column besides {key!r}; add what is known of the items, such as title")
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
     if ids.is_duplicated().any():
-        again = int((~ids.is_first_distinct()).arg_max() or 0)
-        raise InputError(f"{table.name} has item {ids[again]!r} again in {table.place(again)}; leave one row per item")
+        repeated = int((~ids.is_first_distinct()).arg_max() or 0)
+        raise InputError(
+            f"{table.name} has item {ids[repeated]!r} again in {table.place(repeated)}; leave one row per item"
+        )
     if not table.typed:  # numbers of a text file may be meant as text, and the other way round
         text = ids.cast(pl.String)
         ids = text if is_text(item_ids) else text.replace_strict(item_ids.cast(pl.String), item_ids, default=None)
@@ -200,7 +202,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
 
 
 def _gathered(frame: pl.DataFrame, rows: npt.NDArray[Any]) -> pl.DataFrame:
-    """Rows of a frame, null for -1."""
+    """Gather rows of a frame, null for index -1."""
     return frame.select(pl.all().gather(pl.Series(rows.astype(np.int64)).replace(-1, None)))
 
 
@@ -230,7 +232,7 @@ def read_attributes(folder: Path, item_ids: pl.Series, expected: str | None, rem
 
 
 def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """The columns of text, numbers, dates and lists of text, titles under `title`."""
+    """Keep the columns of text, numbers, dates and lists of text, titles under `title`."""
     plain = cs.string() | cs.numeric() | cs.boolean() | cs.date() | cs.datetime() | cs.by_dtype(pl.List(pl.String))
     casts = (cs.categorical() | cs.enum()).cast(pl.String), cs.decimal().cast(pl.Float64)
     kept = frame.with_columns(casts).select(plain)
@@ -238,8 +240,12 @@ def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
         raise InputError(f"{table.name} has no column of text, numbers or dates besides the ids; give at least a title")
     if not table.typed:
         kept = kept.with_columns(integers_if_unchanged(one.replace("", None)) for one in kept.select(cs.string()))
-    called = Table(table.name, frame=kept).named(KNOWN_TITLES)
-    if called is None:
+    title_column = Table(table.name, frame=kept).named(KNOWN_TITLES)
+    if title_column is None:
         return kept
-    title = pl.col(called).list.join(" ") if kept[called].dtype == pl.List else pl.col(called).cast(pl.String)
-    return kept.with_columns(title).rename({called: TITLE})
+    title = (
+        pl.col(title_column).list.join(" ")
+        if kept[title_column].dtype == pl.List
+        else pl.col(title_column).cast(pl.String)
+    )
+    return kept.with_columns(title).rename({title_column: TITLE})

@@ -93,14 +93,14 @@ class Dataset:
         -------
         the dataset
         """
-        made = _assembled(frames, name, candidates, about, randomised)
+        dataset = _assembled(frames, name, candidates, about, randomised)
         odd = [
             f"{n:,} pairs are in both {one} and {other}: see `--overlap` and `--mask-valid` of `dpaa evaluate`"
             for one, other in combinations(SPLITS, 2)
-            if (n := len(made.overlap(one, other)))
+            if (n := len(dataset.overlap(one, other)))
         ]
-        about = {**about, "counts": made.counts}
-        return replace(made, about=about, notes=(*notes, *odd, *made._cold_notes()), invalid=invalid)
+        about = {**about, "counts": dataset.counts}
+        return replace(dataset, about=about, notes=(*notes, *odd, *dataset._cold_notes()), invalid=invalid)
 
     @classmethod
     def from_frame(
@@ -158,8 +158,8 @@ class Dataset:
         else:
             rule = split if isinstance(split, SplitRule) else SplitRule(split)
             prepared = one_table(tables["train"], rule, seed=seed, **how)
-        made = cls.of(**prepared._asdict(), name=name)
-        return made if items is None else made.with_items(items, item)
+        dataset = cls.of(**prepared._asdict(), name=name)
+        return dataset if items is None else dataset.with_items(items, item)
 
     def with_items(self, items: Any, item: str | None = None, older: ItemAttributes | None = None) -> Dataset:
         """Add what is known of the items.
@@ -196,16 +196,15 @@ class Dataset:
         -------
         a new dataset
         """
+        # Diagonal, since counts are known of training pairs alone.
         merged = pl.concat([self.frame(split) for split in SPLITS], how="diagonal_relaxed")
         # Training pairs come first: of a pair in two splits its count is the one that stays.
         merged = merged.unique(IDS, keep="first", maintain_order=True)
         if Column.COUNT in merged.columns:
             merged = merged.with_columns(pl.col(Column.COUNT).fill_null(1))
-        allowed = self.item_ids if self.candidates is None else self.item_ids.gather(self.candidates)
-        made = Dataset.of(
-            {"train": merged}, name=self.name, candidates=allowed, about=self.about, randomised=self._sample()
-        )
-        return replace(made, notes=(), attributes=self.attributes)
+        allowed = self.item_ids if self.candidate_ids is None else self.candidate_ids
+        how: dict[str, Any] = {"candidates": allowed, "about": self.about, "randomised": self._sample()}
+        return replace(Dataset.of({"train": merged}, name=self.name, **how), notes=(), attributes=self.attributes)
 
     def append(
         self, rows: Any, *, names: ColumnNames | None = None, items: Any = None, drop_invalid: bool = False
@@ -226,12 +225,22 @@ class Dataset:
         table = rows if isinstance(rows, Table) else as_table(rows, "the frame")
         frames = {split: self.frame(split) for split in SPLITS}
         parts = append_table(frames, self.about, self.name, table, names, drop_invalid)
-        allowed = None if self.candidates is None else self.item_ids.gather(self.candidates)
-        made = Dataset.of(**parts._replace(candidates=allowed)._asdict(), name=self.name, randomised=self._sample())
-        older = None if self.attributes is None else self.attributes.aligned(self.item_ids, made.item_ids)
+        parts = parts._replace(candidates=self.candidate_ids)
+        extended = Dataset.of(**parts._asdict(), name=self.name, randomised=self._sample())
+        older = None if self.attributes is None else self.attributes.aligned(self.item_ids, extended.item_ids)
         if items is None:
-            return replace(made, attributes=older)
-        return made.with_items(items, None if names is None else names.item, older)
+            return replace(extended, attributes=older)
+        return extended.with_items(items, None if names is None else names.item, older)
+
+    @property
+    def candidate_ids(self) -> pl.Series | None:
+        """Ids of the items that may be recommended; None = all."""
+        return None if self.candidates is None else self.item_ids.gather(self.candidates)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Name and fingerprint, by which results say what they were made on."""
+        return {"name": self.name, "fingerprint": self.fingerprint}
 
     @property
     def n_users(self) -> int:
@@ -397,8 +406,8 @@ class Dataset:
         frames = {f"{name}.parquet": self.frame(name) for name in SPLITS}
         if (sample := self._sample()) is not None:
             frames[RANDOMISED_FILE] = sample
-        if self.candidates is not None:
-            frames[CANDIDATES_FILE] = self.item_ids.gather(self.candidates).to_frame()
+        if self.candidate_ids is not None:
+            frames[CANDIDATES_FILE] = self.candidate_ids.to_frame()
         with whole_folder(resolve_path(folder), DISK_FULL) as fresh:
             for file, frame in frames.items():
                 write_into(fresh, file, partial(frame.write_parquet, compression="zstd"))
@@ -537,7 +546,7 @@ def _read_blocks(folder: Path, name: str, about: dict[str, Any], counted: bool) 
 
 
 def _present(indices: Iterable[Any], n: int) -> npt.NDArray[np.bool_]:
-    """Which of n indices occur."""
+    """Mark which of n indices occur."""
     mask = np.zeros(n, dtype=np.bool_)
     mask[np.asarray(indices, dtype=np.int32)] = True
     return mask

@@ -1,7 +1,5 @@
 """Names of columns and splits, and the user's own ids: their two types and the way from ids to indices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
@@ -33,7 +31,7 @@ class Column:
 
 
 IDS = (Column.USER, Column.ITEM)
-WHOLE_NUMBER = r"^(0|-?[1-9][0-9]*)$"
+WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 """Text that an integer column gives back unchanged: no leading zeros, signs or blanks."""
 FEW = 64
 """One value for so many ids is looked up by bisection: a hash table of all ids would take longer."""
@@ -54,7 +52,7 @@ def kind(ids: pl.Series) -> str:
 def integers_if_unchanged(ids: pl.Series) -> pl.Series:
     """Text that consists of whole numbers only ("12", not "007") as integers; any other text as it is."""
     distinct = ids.unique()
-    fitting = _integers(distinct) if distinct.str.contains(WHOLE_NUMBER).all() else None
+    fitting = _integers(distinct) if distinct.str.contains(f"^({WHOLE_NUMBER})$").all() else None
     return ids if fitting is None else ids.cast(fitting.dtype)
 
 
@@ -122,10 +120,10 @@ def encode(values: pl.Series, ids: pl.Series) -> npt.NDArray[np.int32]:
     if ids.dtype == pl.Int64 and high - low < DENSE * len(ids):
         rows = np.full(high - low + 1, -1, dtype=np.int32)
         rows[(ids - low).to_numpy()] = np.arange(len(ids), dtype=np.int32)
-        found: npt.NDArray[np.int32] = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
+        positions: npt.NDArray[np.int32] = rows[(values.clip(low, high).fill_null(low) - low).to_numpy()]
         # What was clipped looks like the first or the last id.
-        found[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
-        return found
+        positions[~values.is_between(low, high).fill_null(value=False).to_numpy()] = -1
+        return positions
     numbers = pl.int_range(len(ids), dtype=pl.Int32, eager=True)
     return values.replace_strict(ids, numbers, default=-1, return_dtype=pl.Int32).to_numpy(writable=True)
 

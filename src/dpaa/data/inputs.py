@@ -1,7 +1,5 @@
 """Open what a user names as a log: files, folders, patterns, `-` for standard input."""
 
-from __future__ import annotations
-
 import csv
 import glob
 import os
@@ -138,7 +136,7 @@ def _parts(source: str | Path, fmt: str | None, form: TextForm | None) -> Iterat
 
 
 def _files_of(folder: Path, fmt: str | None) -> list[Path]:
-    """Its files and those of its folders, without hidden ones."""
+    """List the files of a folder and of the folders in it, without hidden ones."""
     for name, what in OURS.items():
         if (folder / name).is_file():
             raise InputError(f"{folder} is {what}; name files of interactions")
@@ -187,13 +185,13 @@ def _part(file: Path, shown: str, fmt: str | None, form: TextForm) -> Part:
 
 
 def _first_line(file: Path, encoding: str = "utf-8") -> tuple[int, str]:
-    """The first line that is not blank, and how many are before it."""
+    """Read the first line that is not blank, and count those before it."""
     with lines_of(file, encoding) as lines:
         return next(((number, line) for number, line in enumerate(lines) if line.strip()), (0, ""))
 
 
 def _format_of(file: Path, shown: str, form: TextForm) -> str:
-    """By the ending; else by the content."""
+    """Find the format of a file by its ending, else by its content."""
     ending = ending_of(shown)
     if ending in BY_ENDING or form != TextForm():
         return BY_ENDING.get(ending, "csv")

@@ -185,7 +185,7 @@ def define_pairs(engine: Engine, values: Values, source: str, keep_duplicates: b
         number += f", CAST(count(*) OVER ({pair}) AS INTEGER) AS count" if keep_duplicates else ""
         query = f"SELECT {', '.join(columns)} FROM (SELECT *, {number} FROM log) AS numbered WHERE ordinal = 1"
     else:
-        values_of = {one: f"min({one}) AS {one}" for one in (Column.RATING, Column.TIMESTAMP)}
+        values_of = {column: f"min({column}) AS {column}" for column in (Column.RATING, Column.TIMESTAMP)}
         values_of[Column.COUNT] = "CAST(count(*) AS INTEGER) AS count"
         selected = ", ".join(values_of.get(column, column) for column in columns)
         query = f"SELECT {selected} FROM log GROUP BY user_id, item_id"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,19 +46,30 @@ class Pairs:
         users, items = np.asarray(user, dtype=np.int32), np.asarray(item, dtype=np.int32)
         if users.shape != items.shape or users.ndim != 1:
             raise ValueError(f"user and item must be arrays of one length, got shapes {users.shape} and {items.shape}")
-        # The largest index here, not the catalogue's size, which is not known: keys do not leave this
-        # function.
+        # The largest index here, not the catalogue's size, which is not known: keys do not leave this function.
         n_items = int(items.max()) + 1 if items.size else 0
         keys = users.astype(np.int64) * n_items + items
         if count is None:
-            keys = np.unique(keys)
-            counts = None
+            keys, counts = np.unique(keys), None
         else:
             keys, index = np.unique(keys, return_inverse=True)
             counts = np.bincount(index, weights=np.asarray(count), minlength=len(keys)).astype(np.int32)
-        if not len(keys):
-            return cls(users[:0], items[:0], counts)
-        return cls((keys // n_items).astype(np.int32), (keys % n_items).astype(np.int32), counts)
+        return replace(cls.from_keys(keys, max(n_items, 1)), count=counts)
+
+    @classmethod
+    def from_keys(cls, keys: npt.NDArray[np.int64], n_items: int) -> Pairs:
+        """Decode what `keys` returned, or some of it.
+
+        Parameters
+        ----------
+        keys : (n,) `user · n_items + item`, ascending and distinct
+        n_items : how many
+
+        Returns
+        -------
+        the pairs
+        """
+        return cls((keys // n_items).astype(np.int32), (keys % n_items).astype(np.int32))
 
     def __len__(self) -> int:
         return len(self.user)
@@ -89,6 +100,11 @@ class Pairs:
         (n,) ascending
         """
         return self.user.astype(np.int64) * n_items + self.item
+
+
+def positions_within(lengths: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Count 0, 1, … through rows of these lengths, which stand one after the other.  (Σ lengths,)."""
+    return np.asarray(np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths))
 
 
 AT_ONCE = 100_000
@@ -140,6 +156,7 @@ def popular_items(counts: npt.NDArray[Any], share: float = POPULAR_SHARE) -> npt
     so that the same data has the same popular items on every machine (`docs/metrics.md`, "Ties at the cut").  Returns
     (n_items,) bool; an item without interactions is never popular.
     """
+    # An item belongs to the set where those before it do not cover the share yet: the last one may overshoot.
     order = np.argsort(-counts, kind="stable")
     before = np.concatenate([[0], np.cumsum(counts[order])[:-1]])
     popular = np.zeros(len(counts), dtype=bool)
@@ -157,6 +174,12 @@ def popularity_deciles(counts: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     decile = np.full(len(counts), -1, dtype=np.int64)
     decile[order] = np.arange(len(order)) * 10 // max(len(order), 1)
     return decile
+
+
+def mean_by_decile(values: npt.NDArray[Any], decile: npt.NDArray[Any]) -> list[float | None]:
+    """Mean of the values in each of the ten deciles, rare → popular; None for one without values."""
+    numbers, sums = np.bincount(decile, minlength=10), np.bincount(decile, values, minlength=10)
+    return [float(total / n) if n else None for total, n in zip(sums, numbers, strict=True)]
 
 
 def recent_popularity(

@@ -3,8 +3,6 @@
 A few kilobytes may claim billions of rows, or unpack to gigabytes, so rows and bytes must be in proportion to the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from glob import escape

@@ -4,8 +4,6 @@ The steps are SQL statements (`log.define_pairs`, `splits.drop_rare`, `splits.de
 the size of the log, and Spark where it outgrows one machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -33,7 +31,7 @@ Frames = Mapping[SplitName, pl.DataFrame]
 
 
 class _Prepared(NamedTuple):
-    """What `Dataset.of` takes, but for the name."""
+    """The arguments of `Dataset.of`, but for the name."""
 
     frames: dict[SplitName, pl.DataFrame]
     about: dict[str, Any]
@@ -44,7 +42,7 @@ class _Prepared(NamedTuple):
 
 
 class Recipe(BaseModel):
-    """By which rules a log becomes a dataset; kept in `dataset.json`.
+    """The rules by which a log becomes a dataset; kept in `dataset.json`.
 
     Parameters
     ----------
@@ -250,10 +248,10 @@ def append_table(
         raise InputError(f"times are {both}; write them alike")
     if times[0] == "dates":
         new = new.with_columns(pl.col(Column.TIMESTAMP).cast(old[Column.TIMESTAMP].dtype))
-    again = new.join(old, on=IDS, how="semi")
+    repeated = new.join(old, on=IDS, how="semi")
     # A row of a pair that is there already is no new pair: it only counts.
     if recipe.keep_duplicates:
-        more = again.select(*IDS, pl.col(Column.COUNT).alias("more"))
+        more = repeated.select(*IDS, pl.col(Column.COUNT).alias("more"))
         count = pl.col(Column.COUNT).fill_null(1) + pl.col("more").fill_null(0)
         old = old.join(more, on=IDS, how="left").with_columns(count.cast(pl.Int32).alias(Column.COUNT)).drop("more")
     earlier: list[Any] = about.get(APPENDED) or []
@@ -267,9 +265,9 @@ def append_table(
     parts |= {split: parts[split].drop(Column.COUNT, strict=False) for split in ("valid", "test")}
     pairs = whole.height - old.height
     notes = [*log.notes, *rare, f"{counted(pairs, 'new pair', 'new pairs')} of {table.name} joined dataset {name}"]
-    if again.height:
+    if repeated.height:
         effect = "their counts are added" if recipe.keep_duplicates else "they stay where they are"
-        notes.append(f"{again.height:,} pairs of {table.name} are in the dataset already; {effect}")
+        notes.append(f"{repeated.height:,} pairs of {table.name} are in the dataset already; {effect}")
     entry = {"source": table.name, "positives": log.frame.height, "new_pairs": pairs}
     return _Prepared(parts, {**about, APPENDED: [*earlier, entry]}, notes, invalid=log.invalid)
 

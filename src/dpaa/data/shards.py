@@ -40,11 +40,11 @@ class Shard:
         return cls(*numbers)
 
     def rows(self, n: int) -> slice:
-        """Its part of n rows; shards differ in size by one row at most."""
+        """Slice of n rows that is this shard; shards differ in size by one row at most."""
         return slice((self.number - 1) * n // self.of, self.number * n // self.of)
 
     def file(self, folder: Path, ending: str) -> Path:
-        """Its file in a folder."""
+        """Path of this shard in a folder."""
         return folder / f"part-{self.number:05}-of-{self.of:05}{ending}"
 
     def __str__(self) -> str:
@@ -68,6 +68,7 @@ def join_folder(folder: Path, about: Mapping[str, Any]) -> None:
         if not (home / ABOUT).exists():
             write_file(home / ABOUT, as_json(dict(about)), REMEDY)
         before = read_json(home / ABOUT, LARGE_JSON, REMEDY)
+    # Compared by what was asked for: shards of two calls in one folder would look like one set of lists.
     if other := [name for name, value in about.items() if before.get(name) != value]:
         raise InputError(f"{folder} holds shards with another {other[0]}; {REMEDY}")
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpaa.data._engine import Engine
-from dpaa.data.ids import Column
+from dpaa.data.ids import IDS, Column
 from dpaa.errors import InputError, need_whole
 
 SPLIT_KINDS = (
@@ -33,7 +33,6 @@ BY_TIME = ("temporal", "leave-last", "time-windows")
 """Kinds that need times."""
 LABELS = {"train": 0, "valid": 1, "test": 2}
 LEFT_OUT = -1
-PAIR = ("user_id", "item_id")
 
 
 @dataclass(frozen=True)
@@ -119,11 +118,12 @@ def define_labels(
     if rule.kind in ("random", "user-folds"):
         # Users who append a pair a day would otherwise always give the test all of them, or none.
         key = _key(f"{seed}+{times_appended}" if times_appended else seed, "user_id")
+        # Rounded up for as many users as the share asks for: sizes are right on average, also with a few pairs each.
         test, valid = (
             f"CAST(floor(n * {_double(share)} + fraction({key}, {half})) AS BIGINT)"
             for half, share in ((1, rule.test), (2, rule.valid))
         )
-        query = _per_user(own, f"number({_key(seed, *PAIR)}), item_id", test, valid, trained, _fold(rule, seed))
+        query = _per_user(own, f"number({_key(seed, *IDS)}), item_id", test, valid, trained, _fold(rule, seed))
     elif rule.kind == "leave-last":
         query = _per_user(own, "timestamp DESC, item_id DESC", str(rule.last_k), str(rule.last_k), trained)
     elif rule.kind == "random-global":
@@ -136,7 +136,7 @@ def define_labels(
 
 
 def _key(seed: int | str, *columns: str) -> str:
-    """SQL of the text that a digest is made of."""
+    """Write SQL of the text that a digest is made of."""
     return f"concat('{seed}', {', '.join(f'chr(0), {column}' for column in columns)})"
 
 
@@ -171,9 +171,9 @@ def _per_user(own: str, order: str, test: str, valid: str, trained: bool, fold: 
 
 
 def _random_global(own: str, rule: SplitRule, seed: int, n: int) -> str:
-    numbered = f"SELECT {own}, number({_key(seed, *PAIR)}) AS number FROM pairs"
+    numbered = f"SELECT {own}, number({_key(seed, *IDS)}) AS number FROM pairs"
     n_test, n_valid = round(n * rule.test), round(n * rule.valid)
-    cases = "WHEN false THEN 0 "
+    cases = "WHEN false THEN 0 "  # SQL knows no CASE without a condition, as where nothing is held out
     for label, size in ((2, n_test), (1, n_test + n_valid)):
         first = f"SELECT number FROM numbered ORDER BY number LIMIT {size}"
         cases += f"WHEN number <= (SELECT max(number) FROM ({first}) AS first) THEN {label} " if size else ""
@@ -202,7 +202,7 @@ def _by_time(own: str, rule: SplitRule, n: int) -> str:
 
 def _cold(own: str, rule: SplitRule, seed: int, timed: bool, trained: bool) -> str:
     column = "user_id" if rule.kind == "cold-users" else "item_id"
-    order = f"{'timestamp NULLS LAST, ' if timed else ''}number({_key(seed, *PAIR)})"
+    order = f"{'timestamp NULLS LAST, ' if timed else ''}number({_key(seed, *IDS)})"
     ranked = f"SELECT {own}, row_number() OVER (PARTITION BY {column} ORDER BY {order}) AS ordinal FROM pairs"
     drawn, support, joined = f"fraction({_key(seed, column)}, 1)", str(rule.support), ""
     if trained:

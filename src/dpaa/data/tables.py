@@ -4,8 +4,6 @@ A text file (CSV, JSON lines, list form) comes as text, and `_values.py` decides
 dataframes have types.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -327,8 +325,8 @@ def as_table(frame: Any, shown: str) -> Table:
 
 def _from_pandas(frame: Any) -> pl.DataFrame:
     """Convert column by column, since the direct way needs pyarrow; what pandas calls missing is empty."""
-    present = {str(one): frame[one].astype(object).where(frame[one].notna(), None) for one in frame.columns}
-    return pl.DataFrame({one: values.tolist() for one, values in present.items()})
+    columns = {str(column): frame[column].astype(object).where(frame[column].notna(), None) for column in frame.columns}
+    return pl.DataFrame({column: values.tolist() for column, values in columns.items()})
 
 
 def _is_gzipped(path: Path) -> bool:

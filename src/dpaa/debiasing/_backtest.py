@@ -11,8 +11,6 @@ Rivals, measured on the same period: what earlier origins chose, fitted on the d
 never updated.  Everything is compared with this origin's baseline.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -93,7 +91,7 @@ class Backtest:
         -------
         one of `VERDICTS` for each period in which it was measured and the baseline found anything
         """
-        return [one["verdict"] for one in (period[who] for period in self.periods) if one and one["verdict"]]
+        return [point["verdict"] for period in self.periods if (point := period[who]) and point["verdict"]]
 
     def sentences(self) -> list[str]:
         """Describe the result.
@@ -104,15 +102,15 @@ class Backtest:
         """
         k, periods, lines, means = self.call["k"], self.periods, [], []
         for who, words in RIVALS.items():
-            if found := self.verdicts(who):
-                kept, lost = sum(one.startswith("kept") for one in found), found.count(VERDICTS[-1])
+            if verdicts := self.verdicts(who):
+                kept, lost = sum(verdict.startswith("kept") for verdict in verdicts), verdicts.count(VERDICTS[-1])
                 ends = f"shown to be missed in {lost} (one-sided {self.call['confidence']:.0%})"
                 lines.append(
-                    f"{words.format(self.call['keep_accuracy'], k)}: kept in {kept} of {len(found)} periods, {ends}"
+                    f"{words.format(self.call['keep_accuracy'], k)}: kept in {kept} of {len(verdicts)} periods, {ends}"
                 )
         stayed = sum(period["chosen"]["name"] == period["base"]["name"] for period in periods)
         for name in (metric.format(k) for metric in METRICS[:4]):
-            values = [[one[who]["metrics"][name] or 0.0 for one in periods] for who in ("base", "chosen")]
+            values = [[period[who]["metrics"][name] or 0.0 for period in periods] for who in ("base", "chosen")]
             means.append("{} {:.4f} → {:.4f}".format(name, *np.mean(values, axis=1)))
         users, items = ([period["following"][f"new_{what}_share"] for period in periods] for what in ("user", "item"))
         return [
@@ -174,9 +172,9 @@ def backtest(
     read = read_log(table, recipe.columns, recipe.rule, Reading(drop_invalid, times_needed=True))
     starts, period, origins = _periods(read.frame, str(every), start, table.name)
     periods, notes, stale, home = list[Row](), list(read.notes), False, _io.check_folder_name(folder)
-    with hold_folder(home, folder):
+    with hold_folder(folder):
         for number, index in enumerate(origins, start=1):
-            origin, end = (f"{one:%Y-%m-%d}" for one in starts[index : index + 2])
+            origin, end = (f"{edge:%Y-%m-%d}" for edge in starts[index : index + 2])
             past, following = (read.frame.filter(mask) for mask in (period < index, period == index))
             data, counts = _dataset(past, following, origin, table.name, recipe)
             if not np.isin(data.test.item, data.train.item).any():
@@ -184,8 +182,8 @@ def backtest(
                 continue
             data = data if described is None else data.with_items(described, recipe.columns.item)
             identity = {"origin": origin, "end": end, "call": call, "fingerprint": data.fingerprint}
-            place = _io.check_within(home / origin, home)
-            known = _io.read_json(place / RESULT, _io.LARGE_JSON, "remove it") if (place / RESULT).exists() else {}
+            target = _io.check_within(home / origin, home)
+            known = _io.read_json(target / RESULT, _io.LARGE_JSON, "remove it") if (target / RESULT).exists() else {}
             if not stale and identity.items() <= known.items():
                 periods.append(known)
                 continue
@@ -194,8 +192,8 @@ def backtest(
                 raise InputError(f"{other}; pass --overwrite or choose another folder with --out")
             stale = stale or bool(known)  # later origins were compared with what was chosen here
             say(f"origin {number} of {len(origins)}: {origin}")
-            found = debias(place / DEBIASED, data, overwrite=overwrite, say=say, **how).as_json()
-            periods.append(_measured(place, data, identity | {"following": counts}, found, periods))
+            debiased = debias(target / DEBIASED, data, overwrite=overwrite, say=say, **how).as_json()
+            periods.append(_measured(target, data, identity | {"following": counts}, debiased, periods))
         if not periods:
             raise InputError(f"no period of {table.name} can be measured; choose a longer --every")
         result = Backtest(table.name, call, periods, notes, read.invalid)
@@ -255,29 +253,29 @@ def _dataset(
     return Dataset.of(frames, name=origin, candidates=allowed, about=about, notes=notes), counts
 
 
-def _measured(place: Path, data: Dataset, record: Row, found: Row, earlier: Sequence[Row]) -> Row:
+def _measured(folder: Path, data: Dataset, record: Row, debiased: Row, earlier: Sequence[Row]) -> Row:
     """Open the test of an origin: for the baseline, the choice, and what earlier origins chose."""
     evaluator, done = Evaluator(data, record["call"]["k"], "test", mask_valid=True), dict[str, Evaluation]()
-    wanted = [found["base"], found["chosen"], *(one["chosen"] for one in earlier)]
-    for one in wanted:
-        run = RunFolder(place / DEBIASED / MODELS / one["model"])
-        if one["name"] not in done and run.finished:  # not where a budget left it out
-            lists = one["popularity_dial"], stored_reranker(one["rerank"], run.path)
-            done[one["name"]] = measured(load(run.path), evaluator, *lists)
-    base = done[found["base"]["name"]]
-    rows = [_against(one, done.get(one["name"]), base, record["call"]) for one in wanted]
+    points = [debiased["base"], debiased["chosen"], *(point["chosen"] for point in earlier)]
+    for point in points:
+        run = RunFolder(folder / DEBIASED / MODELS / point["model"])
+        if point["name"] not in done and run.finished:  # not where a budget left it out
+            lists = point["popularity_dial"], stored_reranker(point["rerank"], run.path)
+            done[point["name"]] = measured(load(run.path), evaluator, *lists)
+    base = done[debiased["base"]["name"]]
+    rows = [_against(point, done.get(point["name"]), base, record["call"]) for point in points]
     record |= dict(zip(("base", "chosen", "earlier"), (*rows[:2], rows[2:]), strict=True))
     record |= {"previous": rows[-1] if earlier else None, "never_updated": None}
     if earlier:
-        first = measured(load(place.parent / earlier[0]["origin"] / DEBIASED / CHOSEN), evaluator)
-        record["never_updated"] = _against(wanted[2], first, base, record["call"])
+        first = measured(load(folder.parent / earlier[0]["origin"] / DEBIASED / CHOSEN), evaluator)
+        record["never_updated"] = _against(points[2], first, base, record["call"])
     record = dict(finite(record))
-    _io.write_files(place, {RESULT: _io.as_json(record)}, REMEDY)
-    _io.remove_folder(place / DEBIASED / MODELS)
+    _io.write_files(folder, {RESULT: _io.as_json(record)}, REMEDY)
+    _io.remove_folder(folder / DEBIASED / MODELS)
     return record
 
 
-def _against(one: Row, evaluation: Evaluation | None, base: Evaluation, call: Row) -> Row | None:
+def _against(point: Row, evaluation: Evaluation | None, base: Evaluation, call: Row) -> Row | None:
     """A candidate compared with the baseline: the change of NDCG over users with one-sided bounds, and whether kept."""
     if evaluation is None:
         return None
@@ -289,6 +287,6 @@ def _against(one: Row, evaluation: Evaluation | None, base: Evaluation, call: Ro
         low, high = crossed_t(values / level, before / level, ratio, 2 * call["confidence"] - 1)[1:3]
         change = {"low": ratio - 1 + float(low), "estimate": ratio - 1, "high": ratio - 1 + float(high)}
         verdict = VERDICTS[3 - sum(value >= least for value in change.values())]
-    about = {key: one[key] for key in ("name", "model", "popularity_dial", "rerank")}
+    about = {key: point[key] for key in ("name", "model", "popularity_dial", "rerank")}
     metrics = {name: evaluation.metrics.get(name) for name in (each.format(k) for each in METRICS)}
     return about | {"verdict": verdict, "change": change, "metrics": metrics}

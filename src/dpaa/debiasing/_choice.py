@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from dpaa.data.ids import Floats
 from dpaa.debiasing._guarantee import lower_bound, p_value, users_needed
-from dpaa.debiasing._points import Floats, Goal, Point, Rows
+from dpaa.debiasing._points import Goal, Point, Rows
 
 FOLDS, DIVISIONS = 5, 5
 CERTAINTIES = (5.0, 4.0, 3.5, 3.0, 2.75, 2.5, 2.25, 2.0, 1.75, 1.5, 1.25, 1.0, 0.75, 0.5, 0.25)
@@ -36,7 +37,7 @@ EVERYBODY = -1
 
 @dataclass(frozen=True)
 class Guess:
-    """What would have been chosen if the users at hand were all users.
+    """The choice that would have been made if the users at hand were all users.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Choice:
-    """A point and why.
+    """The chosen point, and why.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class Chooser:
 
     @classmethod
     def of(cls, points: Sequence[Point], goals: Sequence[Goal], folds: Sequence[Rows], base: int) -> Chooser:
-        """From measured points."""
+        """Prepare the choice among measured points."""
         scores = [goal_scores([point.values[part] for point in points], goals, base) for part in range(len(folds) + 1)]
         return cls([point.accuracy for point in points], np.array(scores), folds, base)
 
@@ -171,7 +172,7 @@ class Chooser:
         return Choice(self.base, f"{why}{confidence:.0%}", promise, confidence, tested=tested, guess=guess)
 
     def _safety(self, promise: float) -> Floats:
-        """How certainly each point keeps the promise, by the users of `without_each`, (folds + 1, points).
+        """Certainty that each point keeps the promise, by the users of `without_each`, (folds + 1, points).
 
         It is the t statistic under the estimate that is worst for the point.  All parts have the standard error of the
         smallest, so that a certainty is the same demand on all users as on four fifths of them.
@@ -193,7 +194,7 @@ class Chooser:
         return int(max(allowed, key=lambda one: (score[one], safety[part, one]), default=self.base))
 
     def _boldest(self, safety: Floats, certainty: float) -> tuple[int, ...]:
-        """What is picked without each fold."""
+        """Pick a point without each fold."""
         return tuple(self._pick(part, safety, certainty) for part in range(len(self.folds)))
 
     def _held_out(self, picks: Sequence[int]) -> list[tuple[Floats, Floats]]:
@@ -210,7 +211,7 @@ class Chooser:
         return tuple(lower_bound(*sides, confidence) for sides in self._held_out(picks))
 
     def _p_value(self, picks: Sequence[int], promise: float) -> float:
-        """Of "the promise is broken under some estimate": the largest, as each must be refuted."""
+        """p-value of "the promise is broken under some estimate": the largest, as each must be refuted."""
         return max(p_value(*sides, promise) for sides in self._held_out(picks))
 
     def _guess(self, safety: Floats, promise: float, confidence: float) -> Guess | None:
@@ -256,12 +257,12 @@ def most_accurate(points: Sequence[Point]) -> int:
     -------
     index among the points
     """
-    means = np.array([point.accuracy.mean(axis=1, dtype=np.float64) for point in points])  # (points, estimates)
+    means = np.array([point.means for point in points])  # (points, estimates)
     return int(np.argmax((means / np.maximum(means.max(axis=0), 1e-12)).min(axis=1)))
 
 
 def goal_scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int) -> Floats:
-    """How good each point is for the goals, (points,); higher is better.
+    """Score each point for the goals, (points,); higher is better.
 
     With several goals, the smallest of their gains over the baseline, each as a share of the largest that any point
     has: a point is as good as what it does least for.

@@ -9,11 +9,9 @@
 All of it looks at validation alone; the test split is not opened.
 """
 
-from __future__ import annotations
-
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -93,12 +91,12 @@ class Debiased:
 
     @property
     def point(self) -> Point:
-        """The chosen one."""
+        """The chosen point."""
         return self.points[self.choice.index]
 
     @property
     def base(self) -> Point:
-        """What the others are compared with."""
+        """The baseline, with which the other points are compared."""
         return self.points[self.chooser.base]
 
     @property
@@ -111,11 +109,7 @@ class Debiased:
         """Indices of the points that no other beats on all validation users, the most accurate first."""
         goals, k = self.measurer.goals, self.statement.k
         values = [[point.metrics[goal.key(k)] for goal in goals] for point in self.points]
-        means = np.array(
-            [point.accuracy.mean(axis=1, dtype=np.float64) for point in self.points]
-        )  # (points, estimates)
-        relative = (means / means[self.chooser.base]).min(axis=1)
-        return pareto(relative, goal_scores(values, goals, self.chooser.base))
+        return pareto(self.chooser.relative(), goal_scores(values, goals, self.chooser.base))
 
     def headline(self) -> str:
         """Describe gain and cost on held-out users in a line.
@@ -153,7 +147,7 @@ class Debiased:
         return lines + self.statement.sentences()
 
     def _guessed(self) -> list[str]:
-        """What would be chosen with more users."""
+        """Describe what would be chosen with more users."""
         guess = self.choice.guess
         if guess is None:
             return ["no point keeps the promise even on average: ask for less, or add models with --methods"]
@@ -184,14 +178,13 @@ class Debiased:
         its candidate, accuracy under each estimate, change where that is smallest, and metrics
         """
         point = self.points[index]
-        means, base = (one.accuracy.mean(axis=1, dtype=np.float64) for one in (point, self.base))
-        names = [one.name for one in self.measurer.estimates]
+        names = [estimate.name for estimate in self.measurer.estimates]
         return {
             **point.candidate.as_json(),
             "plain": point.candidate.plain,
             "on_frontier": index in self.line,
-            "accuracy": dict(zip(names, means.tolist(), strict=True)),
-            "accuracy_change": float((means / base).min()) - 1,
+            "accuracy": dict(zip(names, point.means.tolist(), strict=True)),
+            "accuracy_change": float((point.means / self.base.means).min()) - 1,
             "metrics": point.metrics,
         }
 
@@ -213,7 +206,7 @@ class Debiased:
         content = {
             "kind": KIND,
             "format": FORMAT,
-            "dataset": {"name": self.data.name, "fingerprint": self.data.fingerprint},
+            "dataset": self.data.identity,
             "k": self.statement.k,
             "users": {"all": len(self.base.accuracy[0]), "folds": len(self.chooser.folds)},
             "goals": [goal.as_json(self.statement.k) for goal in self.measurer.goals],
@@ -291,10 +284,7 @@ def debias(
     names = default_methods() if methods is None and not runs else _several(methods or [])
     validation = validation_exposure(data)
     powers = plausible_powers(exposure, data, validation.biased)
-    columns = {target[1] for text in _several(targets) if (target := re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", text))}
-    if len(columns) > 1:
-        raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
-    column = next(iter(columns), None)
+    column = _exposure_column(_several(targets))
     users = Evaluator(data, k, "valid", "drop", group_by=column).sample(MOST_USERS)
     folds = divide(len(users.users), seed)
     estimates = tuple(Accuracy(users.truth, k, power) for power in powers)
@@ -302,11 +292,7 @@ def debias(
     if any(goal.niche for goal in wanted) and not users.truth.relevant_per_row(~users.truth.popular).any():
         raise InputError("no validation pair has a niche item, so niche recall has no value; choose another goal")
     checks = [_parse_target(text, measurer) for text in _several(targets)]
-    rerankers = RERANKERS if rerank is None else _several(rerank)
-    sweeps = [RERANKERS.find(name).sweep() for name in rerankers]
-    if column is not None:  # the same by the column; fa-ir would need one of its values
-        own = [[one for one in sweep if isinstance(one, Grouped) and one.name != "fa-ir"] for sweep in sweeps]
-        sweeps += [tuple(one.model_copy(update={"by": column}) for one in sweep) for sweep in own if sweep]
+    sweeps = _sweeps(RERANKERS if rerank is None else _several(rerank), column)
     with _begun(folder) as home:
         clock = _Clock(budget)
         store = ModelStore(home, data, settings or {}, seed, clock.at(TRAINING), overwrite, watch, say, k)
@@ -318,7 +304,7 @@ def debias(
         points += _swept_points(models, points, in_production, measurer, sweeps, clock, say, store.notes)
         chooser = Chooser.of(points, wanted, folds, base_index)
         baseline = points[base_index]
-        if not (baseline.accuracy.mean(axis=1) > 0).all():
+        if not (baseline.means > 0).all():
             nothing = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
             raise InputError(f"{nothing}; check the dataset, or name others")
         if keep_accuracy is not None:
@@ -326,7 +312,7 @@ def debias(
         else:
             choice = _reaching(points, chooser, checks) if checks else chooser.knee()
         named = {name: model.method for name, model in models.items()}
-        before, chosen, *picks = (points[one].candidate for one in (base_index, choice.index, *choice.picks))
+        before, chosen, *picks = (points[index].candidate for index in (base_index, choice.index, *choice.picks))
         statement = state(users, folds, named, before, chosen, picks)
         result = Debiased(data, measurer, validation, points, chooser, choice, statement, store.notes)
         _write(home, result, models[result.point.candidate.model])
@@ -334,7 +320,7 @@ def debias(
 
 
 class _Clock:
-    """What is left of a budget of minutes; without one, there is always time."""
+    """Clock of a budget of minutes; without one, there is always time."""
 
     def __init__(self, minutes: float | None) -> None:
         self._start, self._seconds = time.monotonic(), None if minutes is None else 60 * minutes
@@ -350,7 +336,7 @@ class _Clock:
 
 
 def _several(given: Any) -> list[Any]:
-    """A name or path alone as a list of one."""
+    """Make a list of a name or path that stands alone."""
     return [given] if isinstance(given, str | Path) else list(given)
 
 
@@ -365,6 +351,24 @@ def _check(data: Dataset, keep: float | None, targets: object, confidence: float
         raise InputError(f"the confidence must be from 0.5 to below 1, got {confidence!r}")
     if budget is not None and not budget > 0:
         raise InputError(f"the budget is a number of minutes above 0, got {budget!r}")
+
+
+def _exposure_column(targets: Iterable[str]) -> str | None:
+    """Column of items whose exposure the targets are on, such as `exposure@20/label=indie>=0.1`."""
+    matches = (re.match(r"\s*exposure[^/]*/([^\s=<>!]+)", target) for target in targets)
+    columns = {match[1] for match in matches if match}
+    if len(columns) > 1:
+        raise InputError(f"targets on exposure must be of one column, got {' and '.join(sorted(columns))}")
+    return next(iter(columns), None)
+
+
+def _sweeps(names: Iterable[str], column: str | None) -> list[Sequence[Reranker]]:
+    """Rerankers of each sweep: those of every name, then the grouped ones by the column of items."""
+    sweeps: list[Sequence[Reranker]] = [RERANKERS.find(name).sweep() for name in names]
+    if column is not None:  # fa-ir would need one of the column's values
+        grouped = [[r for r in sweep if isinstance(r, Grouped) and r.name != "fa-ir"] for sweep in sweeps]
+        sweeps += [[r.model_copy(update={"by": column}) for r in sweep] for sweep in grouped if sweep]
+    return sweeps
 
 
 def _parse_target(text: str, measurer: Measurer) -> Check:
@@ -403,16 +407,15 @@ def _reaching(points: Sequence[Point], chooser: Chooser, targets: Sequence[Check
 def _begun(folder: str | Path) -> Iterator[Path]:
     """The folder, locked against other calls; one of other things is refused, one that stays empty is removed."""
     home = _io.check_folder_name(folder)
-    created = [home, *_io.missing_folders(home)] if not home.exists() else []
-    try:
-        with hold_folder(home, folder):
-            entries = [one.name for one in home.iterdir() if one.name[0] != "."] if home.is_dir() else []
-            if home.is_file() or not set(entries) <= set(OWN):
-                raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
-            _io.check_within(home / CHOSEN, home)
+    with hold_folder(folder):
+        entries = {entry.name for entry in home.iterdir() if entry.name[0] != "."} if home.is_dir() else set()
+        if home.is_file() or not entries <= set(OWN):
+            raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
+        _io.check_within(home / CHOSEN, home)
+        try:
             yield _io.own_folder(home, REMEDY)
-    finally:
-        _io.remove_empty([home / MODELS, *created])
+        finally:
+            _io.remove_empty([home / MODELS])
 
 
 def _plain_points(
@@ -448,7 +451,7 @@ def _swept_points(
     notes: list[str],
 ) -> list[Point]:
     """Every model that can still win with every re-ranker, the most accurate model first, while there is time."""
-    plain = {one.candidate.model: one.accuracy.mean(axis=1, dtype=np.float64) for one in points if one.candidate.plain}
+    plain = {point.candidate.model: point.means for point in points if point.candidate.plain}
     best = np.maximum(np.max(list(plain.values()), axis=0), 1e-12)
     share = {name: (values / best).max() for name, values in plain.items()}
     order = sorted(plain, key=lambda name: (name != in_production, -share[name]))
@@ -487,11 +490,11 @@ def _write(home: Path, result: Debiased, model: Model) -> None:
     history = RunFolder(model.path).history() if model.path else []
     save_model(replace(model, manifest=manifest), home / CHOSEN, overwrite=True, history=history)
     rows = [
-        {key: value for key, value in one.items() if key not in ("metrics", "accuracy")}
-        | {f"accuracy {name}": value for name, value in one["accuracy"].items()}
-        | one["metrics"]
-        | {"rerank": one["rerank"] and one["rerank"]["name"]}
-        for one in content["points"]
+        {key: value for key, value in point.items() if key not in ("metrics", "accuracy")}
+        | {f"accuracy {name}": value for name, value in point["accuracy"].items()}
+        | point["metrics"]
+        | {"rerank": point["rerank"] and point["rerank"]["name"]}
+        for point in content["points"]
     ]
     table = pl.DataFrame(rows, infer_schema_length=None)
     contents: dict[str, _io.Content] = {FRONTIER: _io.as_json(content), TABLE: table.write_csv}

@@ -12,13 +12,10 @@ there can be: bets (Waudby-Smith & Ramdas, JRSS B 2024) kept the level and confi
 within the promise, where this test confirms 67%; Hoeffding-Bentkus confirmed nothing up to 20,000 users.
 """
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
-Floats = NDArray[np.float64]
+from dpaa.data.ids import Floats
 
 PRETENDED = 0.5
 """What the pretended user loses, as a share of the mean accuracy of users who have any."""

@@ -1,7 +1,5 @@
 """The models of a frontier: trained into a folder, a run each, or existing runs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -30,7 +28,7 @@ Watch = Callable[[Method], AbstractContextManager[Callbacks]]
 
 
 def unwatched(_method: Method) -> AbstractContextManager[Callbacks]:
-    """No callbacks."""
+    """Watch no training: callbacks that do nothing."""
     return nullcontext(Callbacks())
 
 
@@ -130,7 +128,7 @@ class ModelStore:
         with self.watch(method) as callbacks:
             limited = replace(callbacks, finish_requested=self._late)
             model = fit_into(folder, self.data, method, callbacks=limited, **how)
-        if "stopped" in (model.manifest.get("training") or {}):
+        if "stopped" in model.entry("training"):
             self.notes.append(f"the time was up before {method.name} was trained; its best epoch so far is used")
         return model
 

@@ -21,17 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaa.data.dataset import Dataset
+from dpaa.data.ids import Floats
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import mean_of_known
 from dpaa.evaluation.context import Context, GroundTruth
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.metrics import METRICS, Metric, exposures
+from dpaa.evaluation.metrics import METRICS, Metric, at_k, exposures
 from dpaa.evaluation.offpolicy import FLOOR, POWER, best_gain, fitted_power, propensities
 from dpaa.methods.base import Method
 from dpaa.ranking.dial import dialled_family
 from dpaa.ranking.reranker import Dial, Reranker
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 EXPOSURES = ("unknown", "as-logged", "shifted")
@@ -77,12 +77,12 @@ class Accuracy:
 
     @property
     def name(self) -> str:
-        """`logged`, or such as `ips 0.5`."""
+        """Name of the estimate: `logged`, or such as `ips 0.5`."""
         return f"ips {self.power:g}" if self.power else "logged"
 
     @cached_property
     def weight(self) -> Floats:
-        """`w_i`, (n_items,)."""
+        """Weight `w_i` of a relevant pair by its item, (n_items,)."""
         return np.asarray(1.0 / propensities(self.truth.counts, self.power, FLOOR)[0])
 
     @cached_property
@@ -91,20 +91,20 @@ class Accuracy:
 
     @cached_property
     def _users(self) -> tuple[Floats, Floats]:
-        """How much each user counts, 1 on average, and what the best list of k gains; (users,) each."""
+        """Weight of each user, 1 on average, and the gain of the user's best list of k; (users,) each."""
         row, item = self.truth.relevant_pairs
         n = len(self.truth.users)
         mean = np.bincount(row, self.weight[item], minlength=n) / np.maximum(np.bincount(row, minlength=n), 1)
         return mean / mean.mean(), best_gain(row, self.weight[item], self._discount, n)
 
     def of(self, at: Context) -> Floats:
-        """What each user adds, (users,); their mean is the estimate."""
+        """Compute what each user adds to the estimate, which is their mean.  (users,)."""
         share, best = self._users
         gained = np.where(at.hits, self.weight[at.lists], 0.0) @ self._discount[: at.lists.shape[1]]
         return np.asarray(share * gained / best)
 
     def as_json(self) -> dict[str, Any]:
-        """How it is estimated; as many pairs of equal weight as `effective_sample_size` would be as noisy."""
+        """Describe the estimate; as many pairs of equal weight as `effective_sample_size` would be as noisy."""
         weights = self.weight[self.truth.relevant_pairs[1]]
         size = float(weights.sum() ** 2 / (weights**2).sum())
         pairs = len(self.truth.relevant)
@@ -136,7 +136,7 @@ class Goal:
 
     @classmethod
     def parse(cls, text: str) -> Goal:
-        """By alias (`niche-recall`) or as the table of metrics names it (`aplt`, `recall/niche`)."""
+        """Read a goal: an alias (`niche-recall`) or a name of the table of metrics (`aplt`, `recall/niche`)."""
         wanted = text.strip().lower()
         name = ALIASES.get(wanted, wanted)
         niche = name.endswith(NICHE)
@@ -146,8 +146,8 @@ class Goal:
         return cls(wanted, metric, niche)
 
     def key(self, k: int) -> str:
-        """As `evaluate` names it."""
-        return f"{self.metric.name}@{k}{NICHE if self.niche else ''}"
+        """Key of the goal's metric, as `evaluate` names it."""
+        return at_k(f"{self.metric.name}{NICHE if self.niche else ''}", k)
 
     def of(self, at: Context) -> float | Floats:
         """(users,), NaN for a user without a value; a number where it is a property of all lists together."""
@@ -168,7 +168,7 @@ class Goal:
 
 
 def parse_goals(texts: Sequence[str]) -> tuple[Goal, ...]:
-    """Each once, at least one."""
+    """Read the goals of a call: each once, at least one."""
     goals = tuple(Goal.parse(text) for text in texts)
     if not goals or len({goal.key(1) for goal in goals}) < len(goals):
         raise InputError(f"name at least one goal, and each once: {', '.join(OFFERED)}")
@@ -241,6 +241,11 @@ class Point:
     values: tuple[tuple[float, ...], ...] = field(repr=False)
     metrics: Mapping[str, float] = field(repr=False)
 
+    @property
+    def means(self) -> Floats:
+        """Accuracy under each estimate, (estimates,)."""
+        return np.asarray(self.accuracy.mean(axis=1, dtype=np.float64))
+
 
 @dataclass(frozen=True, eq=False)
 class Measurer:
@@ -286,7 +291,7 @@ class Measurer:
         return Point(candidate, accuracy, tuple(self._of_part(each, at, rows) for rows in self.parts), metrics)
 
     def _of_part(self, each: Sequence[float | Floats], at: Context, rows: Rows) -> tuple[float, ...]:
-        """Each goal's value over some users."""
+        """Compute each goal's value over some users."""
         part = Context(at.truth, at.lists[rows], at.hits[rows], at.relevant[rows], rows)
         pairs = zip(self.goals, each, strict=True)
         return tuple(_mean(known[rows] if isinstance(known, np.ndarray) else goal.of(part)) for goal, known in pairs)

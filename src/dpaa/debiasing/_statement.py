@@ -1,7 +1,5 @@
 """What a choice changes, and for whom: both sides measured on the same held-out users."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from dpaa.comparison.statistics import crossed_t
+from dpaa.data.ids import Floats
 from dpaa.debiasing._choice import DIVISIONS
-from dpaa.debiasing._points import Candidate, Floats, Goal, Rows
+from dpaa.debiasing._points import Candidate, Goal, Rows
 from dpaa.evaluation.bias import TASTES
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.metrics import at_k
 from dpaa.methods.base import Method
 
 SHARES = ("recall", "ndcg", "coverage", "aplt", "hit", "precision")
@@ -56,8 +56,7 @@ class Statement:
         -------
         such as `0.7% → 5.8%`; values that are no shares with four digits
         """
-        name, _, group = metric.partition("/")
-        key = f"{name}@{self.k}{'/' if group else ''}{group}"
+        name, key = metric.partition("/")[0], at_k(metric, self.k)
         form = ".1%" if name in SHARES and name != "ndcg" else ".4f" if name == "ndcg" else ".4g"
         return f"{self.before[key]:{form}} → {self.after[key]:{form}}"
 
@@ -103,8 +102,8 @@ class Statement:
         ]
         groups = [name for name in GROUPS if np.isfinite(self.before.get(f"ndcg@{self.k}/{name}", np.nan))]
         if groups:
-            told = ", ".join(f"{name.replace('-', ' ')} {self.moved(f'ndcg/{name}')}" for name in groups)
-            lines.append(f"NDCG@{self.k} by group of users: {told}")
+            changes = ", ".join(f"{name.replace('-', ' ')} {self.moved(f'ndcg/{name}')}" for name in groups)
+            lines.append(f"NDCG@{self.k} by group of users: {changes}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
@@ -117,9 +116,8 @@ class Statement:
         shares = {"better": self.better, "worse": self.worse}
         intervals = {name: list(ends) for name, ends in self.intervals.items()}
         users = {"users": self.users, "folds": self.folds, "agreeing": self.agreeing}
-        return (
-            users | {"base": dict(self.before), "chosen": dict(self.after), **shares} | {"change_intervals": intervals}
-        )
+        sides = {"base": dict(self.before), "chosen": dict(self.after)}
+        return users | sides | shares | {"change_intervals": intervals}
 
 
 def state(

@@ -5,8 +5,6 @@ evaluator.evaluate(method).metrics["ndcg@20"]
 evaluator.evaluate_recommendations(read_recommendations("recs.csv", data.user_ids, data.item_ids, 20))
 """
 
-from __future__ import annotations
-
 from dpaa.evaluation.context import GroundTruth
 from dpaa.evaluation.evaluator import Evaluation, Evaluator
 from dpaa.evaluation.metrics import Measured, measure_all

@@ -5,8 +5,6 @@
 user out.  The metrics themselves are in `dpaa.evaluation.metrics`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -44,6 +42,7 @@ def gini(counts: Array) -> float:
     n, total = len(rising), rising.sum()
     if total <= 0:
         return float("nan")
+    # Not below 0: of equal counts rounding may leave a last digit.
     return float(max(0.0, (2.0 * np.arange(1, n + 1) - n - 1) @ rising / (n * total)))
 
 

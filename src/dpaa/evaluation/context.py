@@ -11,7 +11,7 @@ import numpy as np
 from dpaa.data.ids import Array, Floats, Mask
 from dpaa.data.pairs import popular_items, popularity_deciles
 from dpaa.evaluation import bias
-from dpaa.evaluation.bias import mean_per_row, tastes
+from dpaa.evaluation.bias import mean_per_row
 
 Pairs = tuple[Array, Array]
 """Two arrays of one length: rows or users, and items."""
@@ -20,7 +20,7 @@ NO_PAIRS: Pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """What any lists of these users are measured against.  Row r of the lists belongs to user `users[r]`."""
+    """Histories, relevant and masked pairs that lists are measured against; row r of the lists is user `users[r]`."""
 
     users: Array
     """(n,) user indices."""
@@ -60,7 +60,7 @@ class GroundTruth:
 
     @cached_property
     def _row(self) -> Array:
-        """User → row, −1 for the others."""
+        """Row of each user, −1 for users without one.  Returns (n_users,)."""
         row = np.full(self.n_users, -1, dtype=np.int64)
         row[self.users] = np.arange(len(self.users))
         return row
@@ -102,10 +102,19 @@ class GroundTruth:
         return bias.band_shares(row, item, self.band, len(self.users))
 
     @cached_property
+    def popular_share(self) -> Floats:
+        """Share of popular items in each user's history, NaN without one.  Returns (n_users,)."""
+        return mean_per_row(self.history[0], self.popular[self.history[1]], self.n_users)
+
+    @cached_property
+    def taste_of_users(self) -> Array:
+        """Index into `TASTES` of each user, −1 without a history.  Returns (n_users,)."""
+        return bias.tastes(self.popular_share)
+
+    @property
     def taste(self) -> Array:
-        """Index into `TASTES` of each row, −1 without a history; the edges come from all users with a history."""
-        share = mean_per_row(self.history[0], self.popular[self.history[1]], self.n_users)
-        return tastes(share)[self.users]
+        """The same of each row; the edges between tastes come from all users with a history."""
+        return self.taste_of_users[self.users]
 
     @cached_property
     def available(self) -> Array:
@@ -164,7 +173,7 @@ class Context:
     """The context of all groups of items, and the one that exposure is measured of."""
 
     def cut(self, k: int) -> Context:
-        """The first k slots."""
+        """Cut the lists to their first k slots."""
         return Context(self.truth, self.lists[:, :k], self.hits[:, :k], self.relevant, self.rows)
 
     def of_items(self, group: Mask | None) -> Context:
@@ -184,7 +193,7 @@ class Context:
 
     @property
     def candidate_exposure(self) -> Array:
-        """The same of the candidates alone.  Returns (candidates,)."""
+        """How often each candidate is recommended.  Returns (candidates,)."""
         return self.exposure if self.truth.candidates is None else self.exposure[self.truth.candidates]
 
     @cached_property

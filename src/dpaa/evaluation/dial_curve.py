@@ -48,7 +48,7 @@ MOST_USERS = 10_000
 
 @dataclass(frozen=True)
 class DialPoint:
-    """One κ, at the evaluator's largest k."""
+    """Metrics at one κ and the evaluator's largest k."""
 
     kappa: float
     ndcg: float
@@ -59,12 +59,12 @@ class DialPoint:
     coverage: float
 
     def named(self, k: int) -> dict[str, float]:
-        """By the names of metrics."""
+        """The values by the names of metrics."""
         return dict(zip(_names(k), astuple(self), strict=True))
 
     @classmethod
     def of(cls, values: dict[str, Any], k: int) -> DialPoint:
-        """From the names of metrics; null is no value."""
+        """Read the values by the names of metrics; null is no value."""
         return cls(*(nan if values[name] is None else float(values[name]) for name in _names(k)))
 
 
@@ -175,9 +175,7 @@ def active_kappa(dial: object) -> float:
     return float(kappa)
 
 
-def dial_curve(
-    method: Method, validation: Evaluator, objective: str = "ndcg", kappas: Sequence[float] = KAPPAS
-) -> DialCurve:
+def dial_curve(method: Method, validation: Evaluator, objective: str = "ndcg") -> DialCurve:
     """Draw the curve of a method on validation; the active κ is the method's own, 0.
 
     Parameters
@@ -185,18 +183,16 @@ def dial_curve(
     method : a fitted method
     validation : the validation pairs
     objective : what the suggested κ is chosen for, see `check_objective`
-    kappas : where the curve is drawn, besides 0
 
     Returns
     -------
     DialCurve
     """
     check_objective(objective)
-    drawn = sorted({0.0, *map(float, kappas)})
     few = validation.sample(MOST_USERS)
-    lists_of = few.lists_of(dialled_family(method, drawn), len(drawn), method.graph.device)
+    lists_of = few.lists_of(dialled_family(method, KAPPAS), len(KAPPAS), method.graph.device)
     points = []
-    for kappa, lists in zip(drawn, lists_of, strict=True):
+    for kappa, lists in zip(KAPPAS, lists_of, strict=True):
         at = few.truth.context(lists)
         niche = mean_of_known(recall(at.of_items(~few.truth.popular)))
         accuracy = float(ndcg(at).mean()), float(recall(at).mean()), niche

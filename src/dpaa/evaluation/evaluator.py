@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Protocol:
-    """How the numbers came about."""
+    """The conventions behind the numbers."""
 
     split: str
     k: tuple[int, ...]
@@ -66,9 +66,8 @@ class Protocol:
 
     def as_json(self) -> dict[str, Any]:
         """As a dictionary; re-ranker, groups and cold users only where there are any."""
-        return {
-            name: one for name, one in asdict(self).items() if one or name not in ("rerank", "group_by", "cold_users")
-        }
+        optional = ("rerank", "group_by", "cold_users")
+        return {name: value for name, value in asdict(self).items() if value or name not in optional}
 
     def in_words(self) -> str:
         """One sentence that names the convention and what was counted."""
@@ -186,7 +185,8 @@ class Evaluator:
         self.lookups = 0
         """How often `recall_of` and `recalls_of` measured a method or a strength, for who chooses by them."""
         self.counts = np.bincount(dataset.train.item, dataset.train.count, minlength=n_items)
-        self.masked = Pairs((masked // n_items).astype(np.int32), (masked % n_items).astype(np.int32))
+        # Keys ascend, so these pairs are by user, as `Ranker` searches them.
+        self.masked = Pairs.from_keys(masked, n_items)
         """Pairs that are never recommended."""
         self.users = np.unique(relevant // n_items)
         self.truth = GroundTruth(
@@ -238,7 +238,7 @@ class Evaluator:
         -------
         an evaluator
         """
-        few = copy(self)
+        few = copy(self)  # shallow: dataset, masked pairs and counts stay those of all users
         few.users = self.users[rows]
         owner = self.truth.relevant // self.dataset.n_items
         few.truth = replace(self.truth, users=few.users, relevant=self.truth.relevant[np.isin(owner, few.users)])
@@ -291,10 +291,11 @@ class Evaluator:
         """
         ranker = self._ranker(device)
         scores_of = family(ranker.columns)
-        blocks = ranker.ranked(
-            self.users, self.protocol.k[-1], lambda index: ((one, top_k) for one in scores_of(index))
-        )
-        return self._collected(blocks, n)
+
+        def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
+            return ((scores, top_k) for scores in scores_of(index))
+
+        return self._collected(ranker.ranked(self.users, self.protocol.k[-1], variants), n)
 
     def lists_reranked(self, method: Method, rerankers: Sequence[Reranker]) -> Ints:
         """Recommend with several re-rankers over the method's own scores, in one pass over the users.
@@ -382,7 +383,7 @@ class Evaluator:
         return Evaluation(measured.metrics, self.protocol, table, lists, exposure, self.truth, groups=groups)
 
     def evaluate_recommendations(self, recs: Any) -> Evaluation:
-        """The same for recommendations of any system; a user of the split without a list has only misses.
+        """Compute all metrics of recommendations of any system; a user of the split without a list has only misses.
 
         Parameters
         ----------

@@ -43,6 +43,11 @@ class Metric:
     on_page: bool = True
     """Whether `dpaa report` shows it."""
 
+    @classmethod
+    def of(cls, key: str) -> Metric:
+        """Look up the metric of a known key, such as `recall@20/niche`."""
+        return METRICS[key.partition("@")[0]]
+
     def merit(self, value: float) -> float:
         """The value turned such that more is better."""
         return {"high": value, "low": -value, "zero": -abs(value)}[self.better]
@@ -77,6 +82,12 @@ def metric(*entry: Any, name: str | None = None, **more: Any) -> Callable[[Formu
         return formula
 
     return add
+
+
+def at_k(name: str, k: int) -> str:
+    """The key of a metric of lists of k: `recall/niche` → `recall@20/niche`."""
+    name, slash, group = name.partition("/")
+    return f"{name}@{k}{slash}{group}"
 
 
 def of_kind(*kinds: str) -> list[Metric]:

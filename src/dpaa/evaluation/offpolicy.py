@@ -6,8 +6,6 @@ training counts, `p_i = max(floor, (count_i / largest count)^power)`: the number
 and no substitute for a split with random exposure.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,6 +14,7 @@ from scipy.optimize import brentq
 
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import Array, Floats, Mask
+from dpaa.data.pairs import positions_within
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.errors import InputError
 from dpaa.evaluation.bias import among
@@ -95,7 +94,7 @@ def fitted_power(counts: Array, liked: Array) -> float:
         raise InputError("no pair of randomised exposure has an item that is in training; give more of them")
 
     def excess(exponent: float) -> float:
-        weight = np.exp(exponent * (logs - logs.max()))
+        weight = np.exp(exponent * (logs - logs.max()))  # relative to the largest: cannot overflow
         return float((weight * logs).sum() / weight.sum() - seen.mean())
 
     low, high = -0.5, 1.0
@@ -168,8 +167,7 @@ def best_gain(row: Array, weight: Floats, discount: Floats, n_rows: int) -> Floa
     (n_rows,)
     """
     order = np.lexsort((-weight, row))
-    length = np.bincount(row, minlength=n_rows)
-    rank = np.arange(len(row)) - np.repeat(np.cumsum(length) - length, length)
+    rank = positions_within(np.bincount(row, minlength=n_rows))
     within = rank < len(discount)
     gain = weight[order][within] * discount[rank[within]]
     return np.bincount(row[order][within], gain, minlength=n_rows).astype(np.float64)
@@ -186,7 +184,7 @@ ENOUGH = 3.0
 
 @dataclass(frozen=True)
 class ValidationExposure:
-    """What is known of the validation pairs."""
+    """Whether validation pairs come from the log's own exposure."""
 
     biased: bool
     known: bool

@@ -6,8 +6,6 @@ know keeps its rank: the slot holds −1, so that what follows keeps its own; it
 popularity, which know nothing about it, leave it out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,7 @@ from torch import Tensor
 
 from dpaa.data._values import Wanted, read_frame
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, Floats, Ints, encode, integers_if_unchanged, is_text, kind
+from dpaa.data.ids import IDS, Column, Floats, Ints, encode, integers_if_unchanged, is_text, kind
 from dpaa.data.inputs import open_log, open_table
 from dpaa.data.log import KNOWN_NAMES
 from dpaa.data.shards import check_complete
@@ -30,7 +28,6 @@ from dpaa.evaluation.bias import among
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.ranking.reranker import Candidates, Dial, Reranker
 
-IDS = (Column.USER, Column.ITEM)
 LISTS = ("items", "item_ids", "recommendations", "recs")
 """What a column of whole lists is usually called."""
 NO_ITEM = -1
@@ -116,7 +113,7 @@ def read_recommendations(
     if not len(rows):
         raise InputError(f"no row of {table.name} has both a user and an item of the dataset; check the ids")
     user = rows["user"].to_numpy()
-    users, row = np.unique(user, return_inverse=True)
+    users, row = np.unique(user, return_inverse=True)  # ascending, as `for_users` searches them
     # Within a user, whose rows are neighbours by now; ranks of the file may have gaps.
     rank = np.arange(len(user)) - np.searchsorted(user, user)
     width = int(rank.max()) + 1 if k is None else k
@@ -145,7 +142,7 @@ def _open(path: str | Path) -> Table:
 
 
 def _one_item_per_row(table: Table) -> Table:
-    """The same with a row for each item, where a table has one for each user: a list, or ids with commas between."""
+    """Unfold a table of a row per user (a list, or ids with commas between) to a row per item."""
     user, lists = table.named(KNOWN_NAMES[Column.USER]), table.named(LISTS)
     if user is None or lists is None or table.named(KNOWN_NAMES[Column.ITEM]) is not None:
         return table
@@ -163,7 +160,7 @@ def _one_item_per_row(table: Table) -> Table:
 
 
 def _columns(table: Table, with_scores: bool) -> dict[str, str]:
-    """Which column is user and item, and which one the order comes from: rank before score; or both of them."""
+    """Find the columns of user and item, and that of the order: rank before score; or both of them."""
     columns = {}
     for role in IDS:
         if (column := table.named(KNOWN_NAMES[role])) is None:

@@ -1,7 +1,5 @@
 """Vectors for other systems: one index for every user and every κ of the popularity dial."""
 
-from __future__ import annotations
-
 from dpaa.exporting._export import check_export, export
 
 __all__ = ["check_export", "export"]

@@ -1,7 +1,5 @@
 """An export: a folder with the vectors in the form of a system, the ids, and how to query; whole or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -122,7 +120,7 @@ def _npz(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
 def _faiss(vectors: ExportedVectors, folder: Path) -> dict[str, Any]:
     """A flat index, which is exact; FAISS makes others from its vectors."""
     library = import_extra("faiss", "an export to faiss", "index")
-    index = library.IndexFlatIP(vectors.items.shape[1])
+    index = library.IndexFlatIP(vectors.items.shape[1])  # inner products, as the method's own scores
     index.add(vectors.items)
     write_into(folder, "index.faiss", lambda file: library.write_index(index, str(file)))
     return {}

@@ -1,7 +1,5 @@
 """Training pairs as a bipartite graph, the linear propagation over it, and the kernels both are computed with."""
 
-from __future__ import annotations
-
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.cooccurrence import KnownPairs, Lists, in_common, row_blocks

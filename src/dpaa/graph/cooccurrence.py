@@ -159,6 +159,7 @@ class KnownPairs:
         bool of the same shape
         """
         if self._bits is None:
+            # Keys beyond the last one are compared with it, and differ.
             index = torch.searchsorted(self._keys, wanted).clamp_(max=len(self._keys) - 1)
             return self._keys[index] == wanted
         flat = wanted.clamp(min=0).flatten()

@@ -5,8 +5,6 @@ each column alone and give zero for a node without neighbours.  Which is faster 
 rule (`methods._options.default_kernel`) takes `bag` at 32 or (`wide-bag`) 64 columns, on a GPU `csr`.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
@@ -38,7 +36,7 @@ def bag(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor)
 
 
 def csr(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
-    """The same by a compressed-row product.  Returns (n, d)."""
+    """Sum over each node's neighbours with weights, by a compressed-row product.  Returns (n, d)."""
     return torch.mm(sparse_rows(indptr, neighbours, weights, len(embeddings)), embeddings)
 
 
@@ -65,7 +63,7 @@ def most_blocks(slots: int) -> int:
 
 
 def in_row_blocks(multiply: Kernel, pool: Executor, most: int) -> Kernel:
-    """The same product, of at most so many blocks of rows at once, with about as many slots of the matrix each."""
+    """Compute a product in at most so many blocks of rows at once, with about as many slots of the matrix each."""
 
     def product(indptr: Tensor, neighbours: Tensor, weights: Tensor, embeddings: Tensor) -> Tensor:
         blocks = min(most, most_blocks(len(neighbours)))
@@ -125,6 +123,7 @@ class Adam:
         gradient : of its shape
         learning_rate : of this step
         """
+        # The functional form: an optimizer object would step all tensors at once, and tiles are updated one by one.
         own = [[part[index]] for part in (self._mean, self._square, self._steps)]
         rates: dict[str, Any] = {"lr": learning_rate, "weight_decay": self._weight_decay}
         adam([self.tensors[index]], [gradient], own[0], own[1], [], own[2], **rates, **USUAL_ADAM)
@@ -176,6 +175,7 @@ def top_k(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 def _lowest_columns_at_the_cut(scores: Tensor, cut: Tensor, k: int) -> Tensor:
     """Everything above the cut, and of what equals it the lowest columns, k in all.  Returns (rows, k) in any order."""
+    # What is above the cut is in every list; counting along the columns then takes the leftmost of the equal ones.
     above, equal = scores > cut, scores == cut
     missing = k - above.sum(dim=1, keepdim=True)
     taken = above | (equal & (equal.cumsum(dim=1) <= missing))

@@ -101,6 +101,7 @@ class Propagation(WholeLayers):
             layers = self._layers_of_tile(ego.tiles[number], self._values[:-1])
             layer = next(layers)
             first = layer.detach() if selection.whole else layer.index_select(0, nodes)
+            # δ E of the last layer, which the products with a few of its rows leave out.
             total = first * (1.0 + self.residual) if last and self.residual else first
             for layer in layers:
                 total = total + layer if selection.whole else layer.index_select(0, nodes).add_(total)
@@ -136,7 +137,7 @@ class Propagation(WholeLayers):
         """
         n = len(selection)
         padded = by_readout.new_empty(n + 1, by_readout.shape[1])
-        padded[n].zero_()
+        padded[n].zero_()  # the row of all nodes that are not selected
         own = torch.mul(by_readout, self.share, out=padded[:n])
         if not self.n_layers:
             table = own.new_zeros(self.graph.n_nodes, own.shape[1])

@@ -60,7 +60,7 @@ class Columns:
         return rows
 
     def gathered(self, rows: Tensor) -> Tensor:
-        """The same without gradient."""
+        """Whole rows from this process's columns, without gradient.  (n, width) → (n, size)."""
         return rows
 
     def to_leader(self, table: Tensor) -> Tensor:

@@ -1,7 +1,5 @@
 """Softmax losses over negatives drawn for a batch, which differ in one function of cosines: `pair_losses`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -101,7 +99,7 @@ class DrawnSoftmax(DrawnNegatives):
         return self.pair_losses(batch, scores(user, positive), negatives).mean() + self.l2_term(batch, rows, parts=2)
 
     def _taken(self, users: Tensor, items: Tensor) -> Tensor:
-        """Whether users took distinct items, (users, items); false throughout of who took all of them."""
+        """Mark which of some distinct items users took, (users, items); nothing of users who took all of them."""
         column = torch.full((self.graph.n_items,), len(items), device=items.device)
         column[items] = torch.arange(len(items), device=items.device)
         owner, item = self._items_of_users.entries(users)

@@ -125,7 +125,7 @@ class TrainingOptions(Method):
 
 @dataclass(frozen=True)
 class Compute:
-    """How a training computes, with every `auto` resolved; the manifest keeps it."""
+    """Device, kernel, threads and batches of a training, with every `auto` resolved; the manifest keeps them."""
 
     device: torch.device
     kernel: str
@@ -150,7 +150,7 @@ class Compute:
         return cls(graph.device, kernel, threads, batch, -(-n_interactions // batch), width)
 
     def as_json(self) -> dict[str, object]:
-        """Entries of the manifest."""
+        """Describe the computation for the manifest."""
         names = ("kernel", "tile_columns", "threads", "batch_size")
         return {"device": str(self.device)} | {name: getattr(self, name) for name in names}
 

@@ -1,6 +1,4 @@
-"""Popularity and clusters of items as several methods use them."""
-
-from __future__ import annotations
+"""Popularity weights, correlations, clusters and look-ups that several methods use."""
 
 import numpy as np
 import torch
@@ -38,6 +36,7 @@ def _nearest(rows: Tensor, centres: Tensor) -> Tensor:
 def _seeds(rows: Tensor, clusters: int, generator: torch.Generator) -> Tensor:
     """Rows drawn with probability proportional to their squared distance from those drawn before.  (k, d)."""
     chosen = [int(torch.randint(len(rows), (1,), generator=generator))]
+    # float64: the running sum over many rows must tell neighbours apart.
     distance = (rows - rows[chosen[0]]).square().sum(dim=1).double()
     while len(chosen) < clusters and distance.sum() > 0:
         target = torch.rand((), generator=generator, dtype=torch.float64).to(rows.device) * distance.sum()
@@ -90,18 +89,18 @@ def propensity(counts: Tensor, power: float, floor: float) -> Tensor:
 
 
 def items_of_users(graph: BipartiteGraph) -> Lists:
-    """Each user's training items; a repeated pair counts once."""
+    """List each user's training items; a repeated pair counts once."""
     return Lists.of(graph.edge_user, graph.edge_item.long(), graph.n_users, graph.n_items)
 
 
 def users_of_items(graph: BipartiteGraph) -> Lists:
-    """Each item's training users."""
+    """List each item's training users."""
     order = graph.by_item
     return Lists.of(graph.edge_item[order], graph.edge_user[order].long(), graph.n_items, graph.n_users)
 
 
 def items_of(graph: BipartiteGraph, histories: Histories | None) -> Lists:
-    """The items of the users to be scored: those of training, or those unseen in it."""
+    """List the items of the users to be scored: those of training, or those unseen in it."""
     if histories is None:
         return items_of_users(graph)
     pairs = histories.pairs

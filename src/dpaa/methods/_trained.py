@@ -19,7 +19,7 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.propagation import Propagation
 from dpaa.graph.tiles import Columns, TiledTable, Workers
-from dpaa.methods._options import TrainingOptions, initial_table
+from dpaa.methods._options import Compute, TrainingOptions, initial_table
 from dpaa.methods.base import Histories, Shapes, Vectors, fitted
 from dpaa.methods.samplers import TripleSampler
 
@@ -68,12 +68,13 @@ class BaseTables:
             deviation, size = method.initial_deviation, method.embedding_size
             drawn = (1.0 if deviation == "xavier" else deviation, method.generator(0), graph.device)
             ego = initial_table(graph.n_nodes, columns, width, *drawn)
+            # Scaled after the draw, since users and items differ in their deviation and share one stream of numbers.
             for tile in ego.tiles if deviation == "xavier" else ():
                 for rows in (tile[: graph.n_users], tile[graph.n_users :]):
                     rows *= (2.0 / (len(rows) + size)) ** 0.5
         tables = cls(method, ego, columns)
         method.tables = cast("Tables", tables)
-        method.begin()
+        method.begin()  # before the weights below, which it may decide
         # As many as tiles and rows can use; where other processes hold columns, this one has fewer tiles.
         workers = Workers(compute.threads, len(ego.tiles))
         tables.propagation = Propagation(graph, method.layers, compute.kernel, workers, method.residual_share())
@@ -185,7 +186,7 @@ class BaseTables:
 
     @torch.no_grad()
     def item_messages(self) -> Tensor:
-        """What item i adds to the read-out of a new user, but for `new_user_scale`: `Σ_l a_i^l e_i^l / (L + 1)`.
+        """Compute what item i adds to a new user's read-out but for `new_user_scale`: `Σ_l a_i^l e_i^l / (L + 1)`.
 
         `a_i^l` is the mean over the item's edges of the weight without the user's factor: exact where a weight is a
         product of a user's and an item's factor (LightGCN's is), the item's mean where it belongs to the pair.
@@ -222,10 +223,13 @@ class BaseTables:
 
 
 class TrainedMethod(TrainingOptions):
-    """What a `GraphMethod` scores with once it is trained: read-out vectors, also of users unseen in training."""
+    """Read-out vectors that a `GraphMethod` scores with once it is trained, also of users unseen in training."""
 
     saved: ClassVar[Shapes] = {"user_ego": ("users", "embedding_size"), "item_ego": ("items", "embedding_size")}
+    _changed_by_training: ClassVar[tuple[str, ...]] = ()
+    """Attributes that a checkpoint keeps besides tables and parameters."""
     tables: BaseTables = fitted()
+    compute: Compute = fitted()
     user_embedding: Tensor = fitted("users", "embedding_size")
     """Read-out vectors; empty between validations."""
     item_embedding: Tensor = fitted("items", "embedding_size")
@@ -304,7 +308,7 @@ class TrainedMethod(TrainingOptions):
         -------
         name → tensor
         """
-        return {}
+        return {name: getattr(self, name).clone() for name in self._changed_by_training}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
         """Restore what `extra_state` returned.
@@ -313,6 +317,12 @@ class TrainedMethod(TrainingOptions):
         ----------
         state : what `extra_state` returned
         """
+        for name in self._changed_by_training:
+            setattr(self, name, state[name].clone())
+
+    def _tiled(self, dense: Tensor) -> TiledTable:
+        """A dense (n, d) table in the tiles that this method computes with."""
+        return TiledTable.from_dense(dense.to(self.graph.device), self.compute.tile_columns)
 
     def _attribute(self, name: str) -> str:
         return f"tables.{name}" if name in ("user_ego", "item_ego") else super()._attribute(name)

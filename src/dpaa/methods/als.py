@@ -1,7 +1,5 @@
 """ALS: matrix factorisation with confidence weights, by the `implicit` library (Hu et al., ICDM 2008)."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch
@@ -37,7 +35,7 @@ class ALS(ClosedForm):
     item_factors: Tensor = fitted("items", "embedding_size")
 
     def learn(self) -> None:
-        """By `implicit`; a repeated pair counts once."""
+        """Factorise by `implicit`; a repeated pair counts once."""
         implicit, limits = (
             import_extra(one, "method als", "references") for one in ("implicit.cpu.als", "threadpoolctl")
         )
@@ -78,13 +76,14 @@ class ALS(ClosedForm):
         -------
         (n_users, d)
         """
+        # float64: YᵀY sums over all items, and solving magnifies what rounding leaves of it.
         table, size = self.item_factors.double(), self.embedding_size
         base = table.T @ table + self.ridge * torch.eye(size, dtype=torch.float64)
         lengths = torch.bincount(owner, minlength=n_users).tolist()
         factors = torch.zeros(n_users, size)
-        for user, mine in enumerate(torch.split(table[item], lengths)):
-            left = base + (self.confidence - 1.0) * mine.T @ mine
-            factors[user] = torch.linalg.solve(left, self.confidence * mine.sum(0)).float()
+        for user, vectors in enumerate(torch.split(table[item], lengths)):
+            left = base + (self.confidence - 1.0) * vectors.T @ vectors
+            factors[user] = torch.linalg.solve(left, self.confidence * vectors.sum(0)).float()
         return factors
 
     def item_vectors(self) -> Tensor:

@@ -1,10 +1,8 @@
 """APDA: weight each message by the distance of its two ends, recomputed at every pass (Zhou et al., SIGIR 2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -12,59 +10,13 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize, softplus
 
-from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
-from dpaa.graph.kernels import bag, sparse_rows
+from dpaa.graph._layers import Messages, SenderDots
+from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import TiledTable
 from dpaa.methods.graph_method import Batch, WholeTable, method
 
 PERTURBATION = 1
 """Number of the random stream of noise and dropout; the epoch and the batch's number follow it."""
-
-
-def slot_dots(graph: BipartiteGraph, receiver: Tensor, sender: Tensor) -> Tensor:
-    """`receiver_a·sender_b` of every slot, never an (edges × columns) temporary.  (2 · n_edges,)."""
-    n, edges = graph.n_users, receiver.new_zeros(graph.n_edges)
-    matrix = sparse_rows(graph.indptr[: n + 1], graph.edge_item, edges, graph.n_items)
-    to_user = torch.sparse.sampled_addmm(matrix, receiver[:n], sender[n:].T, beta=0.0).values()
-    to_item = torch.sparse.sampled_addmm(matrix, sender[:n], receiver[n:].T, beta=0.0).values()
-    return torch.cat([to_user, to_item.index_select(0, graph.by_item)])
-
-
-def transposed(graph: BipartiteGraph, values: Tensor) -> Tensor:
-    """Slot values of the transposed matrix.  (2 · n_edges,)."""
-    to_item = torch.empty_like(values[graph.n_edges :]).index_copy_(0, graph.by_item.long(), values[graph.n_edges :])
-    return graph.slot_values(EdgeWeights(to_item, values[: graph.n_edges]))
-
-
-class _SenderDots(torch.autograd.Function):
-    """`slot_dots` of rows with themselves, with gradient to the sender alone; torch's own takes five times as long."""
-
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, graph: BipartiteGraph) -> Tensor:
-        ctx.graph = graph
-        ctx.save_for_backward(rows)
-        return slot_dots(graph, rows, rows)
-
-    @staticmethod
-    def backward(ctx: Any, by_dots: Tensor) -> tuple[Tensor, None]:
-        values = transposed(ctx.graph, by_dots)
-        return bag(ctx.graph.indptr, ctx.graph.neighbours, values, ctx.saved_tensors[0]), None
-
-
-class _Messages(torch.autograd.Function):
-    """Weighted sums over neighbours, with gradient to weights and rows."""
-
-    @staticmethod
-    def forward(ctx: Any, weights: Tensor, rows: Tensor, graph: BipartiteGraph) -> Tensor:
-        ctx.graph = graph
-        ctx.save_for_backward(weights, rows)
-        return bag(graph.indptr, graph.neighbours, weights, rows)
-
-    @staticmethod
-    def backward(ctx: Any, by_sums: Tensor) -> tuple[Tensor, Tensor, None]:
-        (weights, rows), graph = ctx.saved_tensors, ctx.graph
-        by_rows = bag(graph.indptr, graph.neighbours, transposed(graph, weights), by_sums)
-        return slot_dots(graph, by_sums, rows), by_rows, None
 
 
 @method(
@@ -126,13 +78,13 @@ class APDA(WholeTable):
                 uniform = torch.from_numpy(draws.random(tuple(z.shape), dtype=np.float32)).to(z.device)
                 kept = sent * (uniform >= self.dropout) / (1.0 - self.dropout)
             weights = self._weights(sent) * scaling
-            y = _Messages.apply(weights, kept, graph) + self.residual * z  # type: ignore[no-untyped-call]
+            y = Messages.apply(weights, kept, graph) + self.residual * z  # type: ignore[no-untyped-call]
             yield sent, weights, y
 
     def _weights(self, sent: Tensor) -> Tensor:
         """Weights of every slot, degree scaling apart.  (2 · n_edges,)."""
         share = 1.0 if self.similarity == "cosine" else 1.0 / self.embedding_size
-        cosine: Tensor = _SenderDots.apply(sent, self.graph)  # type: ignore[no-untyped-call]
+        cosine: Tensor = SenderDots.apply(sent, self.graph)  # type: ignore[no-untyped-call]
         distance = (2.0 - 2.0 * share * cosine) / self.scale
         return distance if self.weighting == "linear" else 0.5 * distance.exp() * softplus(distance)
 
@@ -153,4 +105,4 @@ class APDA(WholeTable):
     def sent_layers(self) -> Iterator[TiledTable]:
         """Unit vectors are sent, not the layers."""
         for sent, _, _ in self.propagate(self.tables.ego.rows(), None):
-            yield TiledTable.from_dense(sent, self.compute.tile_columns)
+            yield self._tiled(sent)

@@ -1,8 +1,6 @@
 """BC loss: pairs that popularity alone does not explain get a larger margin (Zhang et al., NeurIPS 2022)."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -47,6 +45,7 @@ class BCLoss(PopularityVectors):
     branch_epochs: int = Field(default=5, ge=0, description="epochs of the branch's training, before all others")
     branch_learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam in them")
 
+    _changed_by_training: ClassVar[tuple[str, ...]] = ("user_popularity", "item_popularity")
     _branch_trained: bool = False
 
     def begin(self) -> None:
@@ -95,11 +94,7 @@ class BCLoss(PopularityVectors):
         softmax = batch_softmax(user, item, self.temperature, batch.positive, cosine)
         return (1.0 - self.branch_weight) * softmax + self.l2_term(batch, rows, parts=2)
 
-    def extra_state(self) -> dict[str, Tensor]:
-        """The vectors p."""
-        return {"user_popularity": self.user_popularity.clone(), "item_popularity": self.item_popularity.clone()}
-
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
         """Restore p; no state is taken before they are trained."""
-        self.user_popularity, self.item_popularity = state["user_popularity"].clone(), state["item_popularity"].clone()
+        super().load_extra_state(state)
         self._branch_trained = True

@@ -1,7 +1,5 @@
 """BSL: a softmax loss with one temperature for positive and one for negative items (Wu et al., ICDE 2024)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

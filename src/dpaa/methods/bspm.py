@@ -1,7 +1,5 @@
 """BSPM: GF-CF whose scores are sharpened again (Choi et al., SIGIR 2023)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

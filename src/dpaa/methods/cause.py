@@ -1,7 +1,5 @@
 """CausE: a second table learns from randomised exposure alone, and pulls the first (Bonner and Vasile, RecSys 2018)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import numpy as np

@@ -4,8 +4,6 @@ Their common part is `log Σ_c exp(x_b·y_c / τ + bias_c)`, computed by blocks 
 all rows × all columns is ever held (a batch grows with the log), and the products are recomputed in backward.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -68,7 +66,7 @@ class _LogSumExp(torch.autograd.Function):
 
         for part in _block_parts(len(rows), len(columns)):
             block = logits(part, None if kept is None else kept[part])
-            level = block.amax(dim=1, keepdim=True)
+            level = block.amax(dim=1, keepdim=True)  # taken off first: no exponential can overflow
             level.masked_fill_(level == -torch.inf, 0.0)  # all hidden: all shares are 0
             total = block.sub_(level).exp_().sum(dim=1, keepdim=True)
             sums[part] = (level + total.log()).squeeze(1)

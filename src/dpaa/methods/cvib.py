@@ -1,7 +1,5 @@
 """CVIB: the mean prediction on drawn triples must agree with that on random pairs (Wang et al., NeurIPS 2020)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

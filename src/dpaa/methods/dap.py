@@ -1,7 +1,5 @@
 """DAP: subtract what higher- and lower-degree nodes of a cluster have imprinted (Chen et al., Frontiers of CS 2024)."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -112,7 +110,7 @@ class DAP(ChosenAfterwards, GraphMethod):
         for strength, anchor in zip(strengths, anchors(rows, degree, cluster), strict=True):
             unit = normalize(anchor)
             corrected = corrected - strength * torch.sum(direction * unit, dim=1, keepdim=True) * unit
-        return TiledTable.from_dense(corrected, self.compute.tile_columns)
+        return self._tiled(corrected)
 
     def choose(self, validation: Validation) -> dict[str, float]:
         """α = β and P over their grid, then α and β apart around the best."""

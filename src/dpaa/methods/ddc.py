@@ -1,7 +1,5 @@
 """DDC: users of a trained model moved along the direction of popularity and their own (Liu et al., KDD 2026)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -47,7 +45,7 @@ class DDC(UsesPretrained, GraphMethod):
         return self.layers
 
     def take_pretrained(self, pretrained: Pretrained) -> list[str]:
-        """Both directions."""
+        """Compute both directions from the trained vectors."""
         size = self.embedding_size
         if not pretrained.layers or pretrained.readout.shape[1] != size:
             raise InputError(

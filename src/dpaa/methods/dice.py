@@ -1,7 +1,5 @@
 """DICE: interest and conformity learned apart, by the popularity of negative items (Zheng et al., WWW 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Literal
 
@@ -54,11 +52,11 @@ class DICE(GraphMethod):
 
     @property
     def sampler_type(self) -> type[TripleSampler]:
-        """By a fair coin more popular by the margin, or half as popular at most."""
+        """Negative items by a fair coin more popular by the margin, or half as popular at most."""
         return MarginSampler
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
-        """Triples by the epoch's margin."""
+        """Draw triples by the epoch's margin."""
         sampler = self.tables.sampler
         assert isinstance(sampler, MarginSampler)
         first = min(40.0, 0.1 * self.graph.item_degree.max().item()) if self.margin == "auto" else self.margin

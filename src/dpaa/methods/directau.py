@@ -1,7 +1,5 @@
 """DirectAU: a user and the item taken aligned, users and items spread evenly (Wang et al., KDD 2022)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize

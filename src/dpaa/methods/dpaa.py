@@ -1,16 +1,13 @@
 """DPAA: messages weighted by how little their two ends already agree, and by layer (Islam et al., 2026)."""
 
-from __future__ import annotations
-
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dpaa.data.pairs import popularity_deciles
+from dpaa.data.pairs import mean_by_decile, popularity_deciles
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import EdgeWeights
 from dpaa.graph.tiles import Columns, TiledTable, unit_sums
@@ -75,7 +72,7 @@ class DPAA(UsesPretrained, GraphMethod):
         return self._weights[layer]
 
     def residual_share(self) -> float:
-        """δ."""
+        """δ, the share of layer 0 added to every later layer."""
         return self.initial_residual
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
@@ -84,7 +81,7 @@ class DPAA(UsesPretrained, GraphMethod):
         return super().new_user_scale(history_length) if symmetric else torch.ones_like(history_length)
 
     def pretrained_layers(self) -> int | None:
-        """As far as interactions are weighted; None where no weight comes from a pre-trained model."""
+        """The layers whose interactions are weighted; None where no weight comes from a pre-trained model."""
         return self._n_weighted - 1 if self._n_weighted and self.estimate != "current" else None
 
     def take_pretrained(self, pretrained: Pretrained) -> list[str]:
@@ -177,18 +174,14 @@ class DPAA(UsesPretrained, GraphMethod):
     def _by_readout(self) -> bool:
         return self.interaction_strength_from == "readout"
 
-    def _tiled(self, dense: Tensor) -> TiledTable:
-        return TiledTable.from_dense(dense.to(self.graph.device), self.compute.tile_columns)
-
     def _by_decile(self, values: Tensor) -> list[float | None]:
         """Mean over the edges of each decile of the items by training count, rare → popular."""
         decile = popularity_deciles(self.graph.item_degree.cpu().numpy())[self.graph.edge_item.cpu().numpy()]
-        edges = np.bincount(decile, minlength=10)
-        sums = np.bincount(decile, values.double().cpu().numpy(), minlength=10)
-        return [round(total / n, 6) if n else None for total, n in zip(sums.tolist(), edges.tolist(), strict=True)]
+        means = mean_by_decile(values.double().cpu().numpy(), decile)
+        return [None if mean is None else round(mean, 6) for mean in means]
 
     def extra_state(self) -> dict[str, Tensor]:
-        """What the current weights were computed from."""
+        """The tables and the share that the current weights were computed from."""
         state = {f"strength.{number}": table.clone() for number, table in enumerate(self._strength)}
         state["pretrained_share"] = torch.tensor(self._pretrained_share, dtype=torch.float64)
         if self._previous_ego is not None:

@@ -1,7 +1,5 @@
 """GF-CF: two low-pass filters on the item graph, in closed form (Shen et al., CIKM 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -70,17 +68,17 @@ class GFCF(ClosedForm):
     rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
     ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
 
+    basis: Tensor = fitted("items", "rank")
     """V"""
 
-    basis: Tensor = fitted("items", "rank")
-
     def learn(self) -> None:
-        """In float64."""
+        """Decompose the scaled log, in float64."""
         self.basis = leading_singular(scaled_matrix(self.graph), self.rank)[2].float().to(self.graph.device)
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """Both filters over the user's items."""
         taken, n_items = items_of(self.graph, histories), self.graph.n_items
+        # Never an items × items matrix: a filter is a product with the log and one back, for a block of users.
         of_users, of_items = items_of_users(self.graph), users_of_items(self.graph)
         user_scale, item_scale = (lists.lengths.float().clamp(min=1.0).rsqrt() for lists in (of_users, of_items))
         down = torch.ones(len(of_users.columns), device=self.graph.device)

@@ -3,8 +3,6 @@
 They are made by `dpaa.given`, never trained.  What the system does not score is −inf here: it is never listed.
 """
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -18,7 +16,7 @@ MOST_ITEMS = 2**24
 
 
 class _Given(ClosedForm):
-    """What a run keeps is given, not learned."""
+    """Base of methods whose state comes from another system and is never learned."""
 
     def learn(self) -> None:
         """Check that it was given."""
@@ -91,5 +89,5 @@ class GivenVectors(_Given):
         return Vectors(lambda index: self.user_vectors[index], table)
 
     def item_vectors(self) -> Tensor:
-        """Those that were given."""
+        """The items' vectors."""
         return self.item_table

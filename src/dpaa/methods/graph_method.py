@@ -1,7 +1,5 @@
 """LightGCN and the hooks by which a trained graph method differs from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -13,7 +11,6 @@ from torch.nn.functional import softplus
 from dpaa._machine import lasting
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
 from dpaa.graph.propagation import WHOLE_FROM
-from dpaa.graph.tiles import TiledTable
 from dpaa.methods._options import EARLIER_DEFAULTS, PAPER_TRAINING, Compute
 from dpaa.methods._trained import TrainedMethod
 from dpaa.methods.base import Histories, Scorer, Vectors, fitted, method
@@ -41,7 +38,6 @@ class GraphMethod(TrainedMethod):
     """Parts of `extra_state` that are tables cut into columns like layer 0, by the name before any dot."""
 
     tables: Tables = fitted()
-    compute: Compute = fitted()
 
     def _attach(self, graph: BipartiteGraph) -> None:
         super()._attach(graph)
@@ -162,8 +158,7 @@ class GraphMethod(TrainedMethod):
         """Restore what `state` returned; layer 0 is always copied, since it is kept in tiles."""
         rest = dict(state)
         if "user_ego" in rest:
-            dense = torch.cat([rest.pop("user_ego"), rest.pop("item_ego")]).to(self.graph.device)
-            self.tables = Tables(self, TiledTable.from_dense(dense, self.compute.tile_columns))
+            self.tables = Tables(self, self._tiled(torch.cat([rest.pop("user_ego"), rest.pop("item_ego")])))
         super().load_state(rest, copy)
 
 

@@ -1,7 +1,5 @@
 """InvCF: what is liked should not change when popularity does (Zhang et al., WWW 2023)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

@@ -1,7 +1,5 @@
 """IPL: the same ratio of predicted hits to interactions for every item (Liu et al., SIGIR 2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """IPS-CN: positive interactions weighted by inverse popularity, capped and normalised (Gruson et al., WSDM 2019)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 from pydantic import Field
@@ -33,7 +31,7 @@ class IPS(GraphMethod):
 
     @cached_property
     def item_weight(self) -> Tensor:
-        """ω, (n_items,)."""
+        """Weight ω of a positive item, (n_items,)."""
         return capped_inverse(self.graph.item_degree, self.cap_quantile)
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:

@@ -1,7 +1,5 @@
 """IPS-LAE: EASE with target items weighted by inverse log-sigmoid propensities (Onishi et al., SIGIR-AP 2025)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 

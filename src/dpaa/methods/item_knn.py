@@ -1,7 +1,5 @@
 """Item-KNN: an item is scored by those of its nearest items that the user took (Sarwar et al., WWW 2001)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import torch
@@ -36,11 +34,12 @@ class ItemKNN(ClosedForm):
 
     neighbours: int = Field(default=50, ge=1, description="most similar items kept per item")
 
-    """`s_ij / Σ s_ij`, the items i they belong to (−1 where there are fewer), and `m_j − Σ weight · m_i`."""
-
     weight: Tensor = fitted("items", "neighbours")
+    """`s_ij / Σ s_ij`"""
     neighbour: Tensor = fitted("items", "neighbours")
+    """The items i that the weights belong to, −1 where there are fewer."""
     offset: Tensor = fitted("items")
+    """`m_j − Σ weight · m_i`"""
 
     def learn(self) -> None:
         """Cosines of the matrix's columns, block by block; a repeated pair counts once."""
@@ -53,19 +52,19 @@ class ItemKNN(ClosedForm):
             cosine[torch.arange(len(block), device=block.device), block] = 0.0
             best.append(top_k(torch.where(cosine > 0, cosine, -torch.inf), self.neighbours))
         similarity, neighbour = (torch.cat(parts) for parts in zip(*best, strict=True))
-        similarity, near = torch.where(neighbour >= 0, similarity, 0.0), neighbour.clamp(min=0)
+        similarity, known = torch.where(neighbour >= 0, similarity, 0.0), neighbour.clamp(min=0)
         active = (torch.bincount(graph.edge_user) > 0).sum().clamp(min=1)
-        mean = torch.bincount(graph.edge_item, minlength=len(near)) / active
+        mean = torch.bincount(graph.edge_item, minlength=len(known)) / active
         self.neighbour, self.weight = neighbour, similarity / similarity.sum(dim=1, keepdim=True).clamp(min=1e-12)
-        self.offset = mean - (self.weight * mean[near]).sum(dim=1)
+        self.offset = mean - (self.weight * mean[known]).sum(dim=1)
 
     @cached_property
     def _scored_by(self) -> tuple[Lists, Tensor]:
         """The items whose neighbour each item is, and with what weight: a user's items are few, all items many."""
         target, column = (self.neighbour >= 0).nonzero(as_tuple=True)
-        near, order = self.neighbour[target, column].long().sort(stable=True)
+        neighbour, order = self.neighbour[target, column].long().sort(stable=True)
         target, column = target[order], column[order]
-        return Lists.of(near, target, self.graph.n_items, self.graph.n_items), self.weight[target, column]
+        return Lists.of(neighbour, target, self.graph.n_items, self.graph.n_items), self.weight[target, column]
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
         """The weighted sum over the neighbours that the user took."""

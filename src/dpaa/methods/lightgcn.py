@@ -1,7 +1,5 @@
 """LightGCN: weighted sums over neighbours, mean of the layers, BPR + L2 on layer 0 (He et al., SIGIR 2020)."""
 
-from __future__ import annotations
-
 from dpaa.methods.graph_method import GraphMethod, method
 
 

@@ -1,7 +1,5 @@
 """LightGCN++: lengths and neighbours weighted apart, layer 0 by a share of its own (Lee et al., RecSys 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 
@@ -47,7 +45,7 @@ class LightGCNpp(WholeTable):
         return self._weights
 
     def new_user_scale(self, history_length: Tensor) -> Tensor:
-        """`d_u^−α`."""
+        """A new user's own factor, `d_u^−α`."""
         return history_length.clamp(min=1) ** -self.receiver_power
 
     def propagate(self, table: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -76,4 +74,4 @@ class LightGCNpp(WholeTable):
     def sent_layers(self) -> Iterator[TiledTable]:
         """Vectors of length 1 are sent, not the layers."""
         for sent, _ in self.propagate(self.tables.ego.rows()):
-            yield TiledTable.from_dense(sent, self.compute.tile_columns)
+            yield self._tiled(sent)

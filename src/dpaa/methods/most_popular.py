@@ -1,7 +1,5 @@
 """Most popular: everybody gets the items with the highest training counts.  The row every table needs."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
@@ -16,10 +14,10 @@ class MostPopular(ClosedForm):
     item_count: Tensor = fitted("items")
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The counts, for whomever."""
+        """The counts, for every user."""
         counts = self.item_count if items is None else self.item_count[items]
         return lambda index: counts.repeat(len(index), 1)
 
     def learn(self) -> None:
-        """Count."""
+        """Take the training counts."""
         self.item_count = self.graph.item_degree

@@ -1,7 +1,5 @@
 """NAVIP: divide each message by how likely its item was to be seen (Kim et al., CIKM 2022)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """NCL: a node should agree with its even-hop neighbourhood, and with its cluster (Lin et al., WWW 2022)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -60,9 +58,8 @@ class NCL(WholeTable):
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Cluster layer 0."""
         if self.kind_weight and epoch > self.warm_up_epochs:
-            for number, (side, rows) in enumerate(
-                zip(SIDES, (self.tables.user_ego, self.tables.item_ego), strict=True)
-            ):
+            sides = zip(SIDES, (self.tables.user_ego, self.tables.item_ego), strict=True)
+            for number, (side, rows) in enumerate(sides):
                 wanted = max(1, min(self.clusters, len(rows) // 2))
                 cluster = k_means(rows, wanted, self.generator(CLUSTERS, epoch, number), STEPS)
                 members = torch.bincount(cluster).clamp(min=1)
@@ -77,16 +74,16 @@ class NCL(WholeTable):
             return total
         sizes = [self.graph.n_users, self.graph.n_items]
         far, near = (torch.split(layers[min(layer, self.layers)], sizes) for layer in (2 * self.hops, 0))
-        for side, nodes, ahead, mine, share in zip(
+        for side, nodes, ahead, own_layer, share in zip(
             SIDES, (batch.users, batch.positive), far, near, (1.0, self.item_share), strict=True
         ):
             own, times = torch.unique(nodes, return_counts=True)
             if self.structure_weight * share:
-                contrast = info_nce(ahead.index_select(0, own), mine, self.temperature, own, times)
+                contrast = info_nce(ahead.index_select(0, own), own_layer, self.temperature, own, times)
                 total = total + self.structure_weight * share * contrast
             if self.kind_weight and self._clusters:
                 cluster, centres = self._clusters[f"cluster.{side}"][own], self._clusters[f"centres.{side}"]
-                contrast = info_nce(mine.index_select(0, own), centres, self.temperature, cluster, times)
+                contrast = info_nce(own_layer.index_select(0, own), centres, self.temperature, cluster, times)
                 total = total + self.kind_weight * contrast
         return total
 
@@ -95,5 +92,5 @@ class NCL(WholeTable):
         return {name: tensor.clone() for name, tensor in self._clusters.items()}
 
     def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore them."""
+        """Restore the clusters of the epoch."""
         self._clusters = {name: state[name].clone() for name in state if name.startswith(("cluster.", "centres."))}

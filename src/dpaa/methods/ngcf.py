@@ -1,7 +1,5 @@
 """NGCF: messages, and their products with a node's own vector, pass through networks (Wang et al., SIGIR 2019)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Literal
@@ -101,9 +99,9 @@ class NGCF(WholeTable):
 
     @torch.no_grad()
     def sent_layers(self) -> Iterator[TiledTable]:
-        """Its own layers."""
+        """The layers with networks between them."""
         for layer in self.layers_of(self.tables.ego.rows(), None):
-            yield TiledTable.from_dense(layer, self.compute.tile_columns)
+            yield self._tiled(layer)
 
     @torch.no_grad()
     def finish(self) -> None:

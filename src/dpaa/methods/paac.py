@@ -1,7 +1,5 @@
 """PAAC: a user's popular and rare items aligned, and contrasts within halves by popularity (Cai et al., KDD 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -13,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from dpaa.data.pairs import positions_within
 from dpaa.methods.contrast import NoisyViews, info_nce, log_sum_exp
 from dpaa.methods.graph_method import Batch, Rows, method, scores
 
@@ -27,7 +26,7 @@ def _item_pairs(
     ordered = items[np.lexsort((items, counts[items], users))]
     taken = np.bincount(users)
     half = taken // 2
-    first = np.repeat(np.cumsum(taken) - taken, half) + np.arange(half.sum()) - np.repeat(np.cumsum(half) - half, half)
+    first = np.repeat(np.cumsum(taken) - taken, half) + positions_within(half)
     return ordered[first], ordered[first + np.repeat(taken - half, half)]
 
 
@@ -104,10 +103,10 @@ class PAAC(NoisyViews):
         items, ((one_user, one), (two_user, two)) = self.views(batch, rows)
         contrast = info_nce(one_user, two_user, self.temperature)
         rare, popular = (torch.searchsorted(items, side) for side in halves(batch.positive, self.graph.item_degree))
-        for share, mine, other in (
+        for share, half, other in (
             (1.0 - self.popular_share, rare, popular),
             (self.popular_share, popular, rare),
         ):
-            crossed = crossed_info_nce(one[mine], two[mine], two[other], self.temperature, self.cross_weight)
+            crossed = crossed_info_nce(one[half], two[half], two[other], self.temperature, self.cross_weight)
             contrast = contrast + share * crossed
         return total + self.contrast_weight * contrast

@@ -1,7 +1,5 @@
 """PD and PDA: popularity explains its part of the training pairs, and is then left out or put back (SIGIR 2021)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import torch

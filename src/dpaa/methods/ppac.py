@@ -1,7 +1,5 @@
 """PPAC: popularity with everybody and with similar users, learned and corrected (Ning et al., WWW 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -14,9 +12,9 @@ from torch.nn.functional import mse_loss, normalize, softplus
 from dpaa.graph.cooccurrence import BLOCK_ROWS, KnownPairs, Lists, in_common, row_blocks
 from dpaa.graph.kernels import top_k
 from dpaa.methods._shared import items_of, items_of_users, known_pairs, users_of_items
+from dpaa.methods._strengths import ChosenStrengths, ScoresAt
 from dpaa.methods.base import Shapes
 from dpaa.methods.graph_method import Batch, Histories, Rows, method, scores
-from dpaa.methods.macr import ChosenStrengths, ScoresAt
 
 PROXIES = 1
 """Number of the random stream that the proxies are drawn from."""
@@ -65,7 +63,7 @@ class PPAC(ChosenStrengths):
 
     @cached_property
     def global_popularity(self) -> Tensor:
-        """GP, (n_items,)."""
+        """Global popularity GP, (n_items,)."""
         return normalize(self.graph.item_degree, dim=0)
 
     @cached_property
@@ -143,9 +141,8 @@ class PPAC(ChosenStrengths):
         -------
         (pairs,)
         """
-        wanted = (
-            self.similar_users[users].long() * self.graph.n_items + items[:, None]
-        )  # negative where there is nobody
+        # Negative where there is nobody, as no key is.
+        wanted = self.similar_users[users].long() * self.graph.n_items + items[:, None]
         return self._known.contain(wanted).sum(dim=1) / self._norms[users]
 
     # ------------------------------------------------------------------ training
@@ -217,7 +214,7 @@ class PPAC(ChosenStrengths):
         @torch.no_grad()
         def scores(index: Tensor, strengths: Sequence[tuple[float, ...]]) -> Iterator[Tensor]:
             personal: Tensor | float = 0.0
-            wanted = any(mine for mine, _ in strengths)
+            wanted = any(by_person for by_person, _ in strengths)
             if histories is None:
                 ego, similar = user_ego[index], self.similar_users[index] if wanted else index[:, None]
             else:
@@ -228,7 +225,7 @@ class PPAC(ChosenStrengths):
                 personal = normalize(self.popularity_counts(similar))[:, columns]
             personal_proxy = torch.sigmoid(self.network("personal", ego) @ item_taste.T)
             score = plain.scores(index) * personal_proxy * global_proxy
-            return (score + mine * personal + all_ * known for mine, all_ in strengths)
+            return (score + by_person * personal + by_all * known for by_person, by_all in strengths)
 
         return scores
 

@@ -38,7 +38,7 @@ class Pretrained:
 
     @property
     def digest(self) -> str:
-        """Of all vectors: a checkpoint belongs to one pre-trained model."""
+        """Digest of all vectors: a checkpoint belongs to one pre-trained model."""
         digest = hashlib.sha256()
         for table in (self.readout, *self.layers):
             digest.update(table.cpu().contiguous().numpy().tobytes())

@@ -1,7 +1,5 @@
 """PSL: the softmax loss with a gentler function than exp of score differences (Yang et al., NeurIPS 2024)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Literal

@@ -1,7 +1,5 @@
 """Reg: scores of positive items must not follow their popularity (Zhu et al., WSDM 2021)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """relMF: predict relevance instead of clicks, pair by pair, by inverse propensities (Saito et al., WSDM 2020)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import torch
@@ -20,7 +18,7 @@ class InversePropensity(GraphMethod):
 
     @cached_property
     def inverse_propensity(self) -> Tensor:
-        """1/θ, (n_items,)."""
+        """Inverse propensity 1/θ of each item, (n_items,)."""
         return 1.0 / propensity(self.graph.item_degree, self.propensity_power, self.propensity_floor)
 
 

@@ -1,7 +1,5 @@
 """ReSN: bound the largest singular value of the predictions, where popularity lives (Lin et al., WSDM 2025)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor

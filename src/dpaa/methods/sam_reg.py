@@ -1,7 +1,5 @@
 """SAM-REG: balanced negative items, and no correlation between margin and popularity (Boratto et al., IP&M 2021)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Literal
 

@@ -4,8 +4,6 @@ Random numbers are drawn by one generator, in the order of the triples; what is 
 nearly all of the time, several threads may do.  So their number changes no triple.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
@@ -52,7 +50,7 @@ class TripleSampler:
         self._repeats = counts if self.n_interactions > len(items) else None
         self._count_ends = None if self._repeats is None else np.concatenate([[0], np.cumsum(counts)])
         taken = np.diff(self._indptr)
-        self._usable = (taken > 0) & (taken < n_items)
+        self._usable = (taken > 0) & (taken < n_items)  # users with an item to draw on either side
 
     def epoch(self, rng: np.random.Generator, how: str) -> tuple[Ints, Ints, Ints]:
         """Draw the triples of one epoch.
@@ -70,7 +68,7 @@ class TripleSampler:
         return users, positive, self.draw_negative(rng, users, positive)
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """Uniform among the items that the user did not take.  (users,)."""
+        """Draw items uniformly among those that the user did not take.  (users,)."""
         indptr, n_items = self._indptr, self.n_items
         keys = gap_keys(indptr, self._items, n_items)  # computed every epoch: quick, and not kept
         negative = np.empty(len(users), _narrow(n_items))
@@ -131,7 +129,7 @@ class AnyItemSampler(TripleSampler):
     """The negative item is any item, also one that the user took."""
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """Uniform among all items.  (users,)."""
+        """Draw items uniformly among all.  (users,)."""
         return rng.integers(0, self.n_items, len(users)).astype(_narrow(self.n_items))
 
 
@@ -153,18 +151,16 @@ class BalancedSampler(TripleSampler):
         self._rank_keys = gap_keys(self._indptr, self._taken % n_items, n_items)
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """By a fair coin from above or below the positive item's popularity.  (users,)."""
-        own = self._popularity[positive]
-        above = rng.random(len(users)) < 0.5
-        return self._between(
-            rng, users, above, self._untaken_below(users, own, "right"), self._untaken_below(users, own)
-        )
+        """Draw items by a fair coin from above or below the positive item's popularity.  (users,)."""
+        own, above = self._popularity[positive], rng.random(len(users)) < 0.5
+        first, last = self._untaken_below(users, own, "right"), self._untaken_below(users, own)
+        return self._between(rng, users, above, first, last)
 
     def _between(self, rng: np.random.Generator, users: Ints, above: Ints, first: Ints, last: Ints) -> Ints:
         """An untaken item, of rank ≥ first where `above`, else < last; any where there is none.  (users,)."""
         untaken = self.n_items - np.diff(self._indptr)[users]
         low, high = np.where(above, first, 0), np.where(above, untaken, last)
-        nobody = low == high
+        nobody = low == high  # the range of that side is empty for these users
         drawn = rng.integers(np.where(nobody, 0, low), np.where(nobody, untaken, high))
         rank = nth_missing(drawn, users, self._indptr, self._rank_keys, self.n_items)
         return np.asarray(self._by_popularity[rank], dtype=_narrow(self.n_items))
@@ -189,7 +185,7 @@ class MarginSampler(BalancedSampler):
     pool: int = 40
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
-        """From above or below.  (users,)."""
+        """Draw items from above or below the margin.  (users,)."""
         untaken = self.n_items - np.diff(self._indptr)[users]
         own = self._popularity[positive]
         first = self._untaken_below(users, own + self.margin, "right")

@@ -1,7 +1,5 @@
 """SGL: read-outs of two graphs with some edges left out should agree about every node (Wu et al., SIGIR 2021)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -63,9 +61,9 @@ class SGL(WholeTable):
             graphs = []
             for number in (0, 1):
                 weights = thinned_weights(self.graph, self.dropped_edges, self.generator(EDGES, epoch, number))
-                one = Propagation(self.graph, self.layers, self.compute.kernel, self.tables.propagation.workers)
-                one.set_weights([weights] * self.layers)
-                graphs.append(one)
+                thinned = Propagation(self.graph, self.layers, self.compute.kernel, self.tables.propagation.workers)
+                thinned.set_weights([weights] * self.layers)
+                graphs.append(thinned)
             self._thinned = epoch, graphs
         return self._thinned[1]
 

@@ -1,7 +1,5 @@
 """SimGCL: two noisy views of every node should agree; the fit is on a clean pass (Yu et al., SIGIR 2022)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 

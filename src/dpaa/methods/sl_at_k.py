@@ -1,8 +1,6 @@
 """SL@K: the softmax loss of a pair counts more where the item belongs to the user's top K (Yang et al., KDD 2025)."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,7 +11,6 @@ from torch.nn.functional import normalize
 from dpaa.graph.cooccurrence import BLOCK_ROWS
 from dpaa.graph.kernels import top_k
 from dpaa.methods._drawn import DrawnSoftmax, Negatives
-from dpaa.methods._shared import items_of_users
 from dpaa.methods.graph_method import Batch, fitted, method
 
 QUANTILES = 2
@@ -40,21 +37,22 @@ class SLAtK(DrawnSoftmax):
     weight_temperature: float = Field(default=2.5, gt=0, description="τ_w: the larger, the more alike the weights")
     quantile_epochs: int = Field(default=20, ge=1, description="epochs between two estimates of β")
 
+    _changed_by_training: ClassVar[tuple[str, ...]] = ("quantile",)
     quantile: Tensor = fitted()
     """β, (n_users,)."""
 
     def begin(self) -> None:
-        """β of 0."""
+        """Start from β = 0."""
         self.quantile = torch.zeros(self.graph.n_users, device=self.graph.device)
 
     @torch.no_grad()
     def refresh(self, epoch: int) -> dict[str, Any]:
         """Estimate β from the user's items and `n_negatives` drawn for all users."""
-        if epoch == 1 or (epoch - 1) % self.quantile_epochs:
+        if epoch == 1 or (epoch - 1) % self.quantile_epochs:  # cosines of untrained vectors say nothing
             return {}
         # Whole rows, from all processes: a cosine needs every column.
         users, items = (normalize(self.tables.columns.gathered(side)) for side in self.tables.readout())
-        rng, taken, blocks = np.random.default_rng([self.seed, epoch, QUANTILES]), items_of_users(self.graph), []
+        rng, taken, blocks = np.random.default_rng([self.seed, epoch, QUANTILES]), self._items_of_users, []
         drawn = torch.from_numpy(rng.integers(0, len(items), self.n_negatives)).to(items.device)
         for index in torch.split(torch.arange(len(users), device=users.device), BLOCK_ROWS):
             candidates = torch.zeros(len(index), len(items), dtype=torch.bool, device=items.device)
@@ -69,11 +67,3 @@ class SLAtK(DrawnSoftmax):
         """The softmax loss times `σ((c_ui − β_u) / τ_w)`."""
         weight = torch.sigmoid((positive - self.quantile[batch.users]) / self.weight_temperature)
         return weight * super().pair_losses(batch, positive, negatives)
-
-    def extra_state(self) -> dict[str, Tensor]:
-        """β."""
-        return {"quantile": self.quantile.clone()}
-
-    def load_extra_state(self, state: dict[str, Tensor]) -> None:
-        """Restore β."""
-        self.quantile = state["quantile"].clone()

@@ -1,7 +1,5 @@
 """SSM: the positive item against many others at once, by a sampled softmax (Wu et al., TOIS 2024)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal

@@ -1,7 +1,5 @@
 """SVD-GCN-S: graph convolution in closed form, a weighted sum of singular vectors (Peng et al., CIKM 2022)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -37,7 +35,7 @@ class SVDGCN(ClosedForm):
     singular_values: Tensor = fitted("rank")
 
     def learn(self) -> None:
-        """In float64."""
+        """Decompose the scaled log, in float64."""
         left, values, right = leading_singular(scaled_matrix(self.graph, self.degree_shift), self.rank)
         left, right = left * torch.exp(self.emphasis * values), right * torch.exp(self.emphasis * values)
         self.user_embedding, self.item_embedding = (side.float().to(self.graph.device) for side in (left, right))

@@ -1,7 +1,5 @@
 """Turbo-CF: a polynomial low-pass filter on the graph of items, without decomposition (Park et al., SIGIR 2024)."""
 
-from __future__ import annotations
-
 import torch
 from pydantic import Field
 

@@ -1,7 +1,5 @@
 """UBPR: BPR for relevance instead of clicks, by inverse propensities (Saito, ICTIR 2020)."""
 
-from __future__ import annotations
-
 from functools import cached_property
 
 import torch

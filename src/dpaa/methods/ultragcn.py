@@ -1,7 +1,5 @@
 """UltraGCN: what infinitely many layers would end in, as weights of a loss without layers (Mao et al., CIKM 2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -47,7 +45,7 @@ class UltraGCN(DrawnNegatives):
 
     @cached_property
     def near(self) -> tuple[Tensor, Tensor]:
-        """Of each item: those with the largest ω, and ω, 0 where there are fewer.  Both (n_items, K)."""
+        """Items with the largest ω of each item, and ω, 0 where there are fewer.  Both (n_items, K)."""
         users, n_near = users_of_items(self.graph), min(self.neighbours, self.graph.n_items)
         blocks = row_blocks(torch.arange(self.graph.n_items, device=self.graph.device), users, users)
         total = torch.cat([in_common(users, block, users).sum(dim=1) for block in blocks])  # g, row sums of RᵀR

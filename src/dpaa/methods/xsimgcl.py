@@ -1,7 +1,5 @@
 """XSimGCL: one noisy pass, whose read-out and one of whose layers should agree (Yu et al., TKDE 2024)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 from torch import Tensor
 
@@ -32,7 +30,7 @@ class XSimGCL(NoisyViews):
     """Layer l* of the current pass."""
 
     def table_readout(self, table: Tensor, batch: Batch | None) -> Tensor:
-        """With the noise that belongs to the batch, or without."""
+        """The mean of the layers, with the noise that belongs to the batch, or without."""
         if batch is None or not self.noise:
             layers = list(self.tables.propagation.differentiable_layers(table))
         else:

@@ -96,7 +96,7 @@ class DialVectors:
 
     @classmethod
     def of(cls, method: Method) -> DialVectors | None:
-        """None where the method ranks by anything else than an inner product."""
+        """Prepare a method's vectors; None where it ranks by anything else than an inner product."""
         vectors = method.vectors()
         if vectors is None:
             return None
@@ -104,7 +104,7 @@ class DialVectors:
         return cls(torch.cat([vectors.items, coordinate[:, None]], dim=1), _covariance(vectors.items))
 
     def deviation(self, queries: Tensor) -> Tensor:
-        """`sd_u` of queries (b, d) → (b,) float32."""
+        """Compute `sd_u` of queries: (b, d) → (b,) float32."""
         return _deviation_of_products(queries, self.covariance)
 
     def queries(self, plain: Tensor, kappa: float) -> Tensor:
@@ -113,7 +113,7 @@ class DialVectors:
 
 
 def _covariance(table: Tensor) -> Tensor:
-    """Of the rows, about their mean: what all rows have in common, however large, takes no digits from it."""
+    """Covariance of the rows, about their mean: what all rows have in common takes no digits from it."""
     mean = table.mean(dim=0, dtype=torch.float64)
     total = torch.zeros(table.shape[1], table.shape[1], dtype=torch.float64, device=table.device)
     for part in torch.split(table, BLOCK_ROWS):
@@ -131,6 +131,7 @@ def _scores_and_deviations(
     method: Method, items: Tensor | None = None, histories: Histories | None = None
 ) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
     """A function from users to their scores over `items`, (b, items), and the deviation over all items, (b,)."""
+    # With vectors the deviation over all items comes from their covariance, whatever items are scored.
     vectors = method.vectors(None, histories)
     if vectors is not None:
         scorer, covariance = method.scorer(items, histories), _covariance(vectors.items)
@@ -149,7 +150,7 @@ def _scores_and_deviations(
 
 
 def _with_deviation(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """In two passes, five times as fast as `std` and as exact; what rounding left in the mean is taken off again.
+    """The scores and their deviation by row: two passes, five times as fast as `std`, rounding of the mean taken off.
 
     Over the items that have a score: another system's lists have −inf elsewhere.
     """

@@ -6,8 +6,6 @@ Items without a value in the column are held to nothing and count for nothing, i
 `at_most` always holds; `at_least` as far as a user's candidates have so many values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +26,7 @@ DEEPER = 8
 
 @dataclass(frozen=True, eq=False)
 class Quota:
-    """One column's limits."""
+    """Limits of lists by one column of the items."""
 
     codes: Ints
     """Values of each column of the scores as whole numbers from 0, −1 where there are fewer.  (columns, values)."""
@@ -39,7 +37,7 @@ class Quota:
 
 
 def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> Picked:
-    """What would be listed, as far as the quotas allow it.  Returns scores and columns, (rows, k), −1 at the end.
+    """Pick the best lists that the quotas allow.  Returns scores and columns, (rows, k), −1 at the end.
 
     `picker` makes longer lists of some rows of the block, whose numbers it takes.
     """
@@ -64,7 +62,7 @@ def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Te
 
 
 def chosen(positions: Ints, quotas: Sequence[Quota], k: int, last: bool) -> Mask:
-    """Which candidates make the lists; best first, −1 where there is none, and (rows, candidates) like the answer.
+    """Choose among candidates, best first, −1 where there is none; (rows, candidates) like the result.
 
     `last`: these are all candidates there are, so that what cannot be reached is not waited for.
     """
@@ -105,15 +103,15 @@ class _State:
             first[rows, self.codes[rows, positions, slots]] = True
             self.wanted = np.minimum(self.wanted, first.sum(axis=1))
 
-    def allows(self, rank: int, left: Ints, soft: bool) -> Mask:
-        """Whether each list may take its candidate at this rank, with so many slots left."""
+    def allows(self, rank: int, slots_left: Ints, soft: bool) -> Mask:
+        """Test whether each list may take its candidate at this rank, with so many slots left."""
         valued, count = self.valued[:, rank], self.count[self.rows, self.codes[:, rank]]
-        fine: Mask = np.ones(len(valued), dtype=bool)
+        allowed: Mask = np.ones(len(valued), dtype=bool)
         if self.quota.at_most is not None:
-            fine = (~valued | (count < self.quota.at_most)).all(axis=1)
+            allowed = (~valued | (count < self.quota.at_most)).all(axis=1)
         if self.quota.at_least is not None and not soft:
-            fine &= (valued & (count == 0)).any(axis=1) | (left > self.wanted - self.different)
-        return fine
+            allowed &= (valued & (count == 0)).any(axis=1) | (slots_left > self.wanted - self.different)
+        return allowed
 
     def take(self, rank: int, taken: Mask) -> None:
         rows, slots = np.nonzero(taken[:, None] & self.valued[:, rank])

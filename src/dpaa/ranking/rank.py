@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpaa.data.ids import Ints, Mask
-from dpaa.data.pairs import Pairs
+from dpaa.data.pairs import Pairs, positions_within
 from dpaa.errors import InputError
 from dpaa.graph.kernels import top_k
 from dpaa.methods.base import Histories, Method
@@ -170,9 +170,9 @@ class Ranker:
         row = row if self.columns is None else row[self.columns]
         # One row serves everybody unless pairs are masked, which differ from user to user.
         rows = len(users) if self._masked is not None else 1
-        one = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
+        block = self._rank(row.expand(rows, -1).clone(), users[:rows], k, self.best)
         times = (len(users) // rows, 1)
-        return RankedBlock(users, np.tile(one.items, times), np.tile(one.scores, times))
+        return RankedBlock(users, np.tile(block.items, times), np.tile(block.scores, times))
 
     def _rank(self, scores: Tensor, users: Ints, k: int, pick: Pick) -> RankedBlock:
         if self._masked is not None:
@@ -189,11 +189,11 @@ class Ranker:
         first, last = (np.searchsorted(masked.user, wanted, side=side) for side in ("left", "right"))
         lengths = last - first
         rows = np.repeat(np.arange(len(users)), lengths)
-        slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(first, lengths)
-        columns = masked.item[slots].astype(np.int64)
+        columns = masked.item[positions_within(lengths) + np.repeat(first, lengths)].astype(np.int64)
         if self._column_of is not None:
             columns = self._column_of[columns]
             rows, columns = rows[columns >= 0], columns[columns >= 0]
+        # One flat index, filled in place: no mask of the block's size is made.
         flat = torch.from_numpy(rows * scores.shape[1] + columns).to(scores.device)
         scores.view(-1).index_fill_(0, flat, -torch.inf)
 

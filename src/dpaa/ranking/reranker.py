@@ -189,16 +189,16 @@ class Dial(Reranker):
         return tuple(cls(kappa=kappa) for kappa in SWEPT)
 
     def dial(self, kappa: float) -> float:
-        """Its own κ."""
+        """Replace κ by the re-ranker's own."""
         return self.kappa
 
     def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
-        """In units of the deviation of the listed items' scores."""
+        """Turn the dial in units of the deviation of the listed items' scores."""
         return top_k(dialled_lists(scores, items, candidates.graph, self.kappa), k)
 
 
 def reranked(reranker: Reranker, scores: Tensor, k: int, users: Tensor, candidates: Candidates) -> Picked:
-    """The lists of a block, checked: of the wanted shape, and nothing that must not be recommended."""
+    """Make the lists of a block and check them: the wanted shape, and nothing that must not be recommended."""
     with torch.no_grad():
         values, columns = reranker.rerank(scores, users, k, candidates)
     # It may be a plug-in: nothing that it returns is shown to anybody unchecked.
@@ -221,13 +221,14 @@ def parse_reranker(text: str) -> Reranker | None:
     return None if text.strip().lower() == "none" else make_reranker(name, params)
 
 
-def make_reranker(name: str, params: Mapping[str, object]) -> Reranker:
-    """By its name, or `package.module:Class`; anything wrong is one sentence."""
-    return _made(RERANKERS.find(name), params)
+def make_reranker(wanted: str | type[Reranker], params: Mapping[str, object]) -> Reranker:
+    """Make a re-ranker by its class, name or `package.module:Class`; anything wrong is one sentence."""
+    kind = RERANKERS.find(wanted)
+    return kind(**check_fields(kind, params, f"re-ranker {kind.name}"))
 
 
 def stored_reranker(stored: object, source: object) -> Reranker | None:
-    """The one that a manifest names, looked up in the same way."""
+    """Make the re-ranker that a manifest names, from those that are known here."""
     if stored is None:
         return None
     if not isinstance(stored, dict) or not isinstance(stored.get("name"), str):
@@ -236,8 +237,4 @@ def stored_reranker(stored: object, source: object) -> Reranker | None:
     if isinstance(params, dict) and "head_share" in params:  # its name until 0.1.0
         params = {("popular_mass" if name == "head_share" else name): value for name, value in params.items()}
     kind = RERANKERS.stored(stored["name"], stored.get("origin"), source)
-    return _made(kind, params if isinstance(params, dict) else {})
-
-
-def _made(kind: type[Reranker], params: Mapping[str, object]) -> Reranker:
-    return kind(**check_fields(kind, params, f"re-ranker {kind.name}"))
+    return make_reranker(kind, params if isinstance(params, dict) else {})

@@ -1,7 +1,5 @@
 """Figures and pages from finished work; nothing is trained or measured here."""
 
-from __future__ import annotations
-
 from dpaa.report._charts import Chart, Line, check_figures, line, save_figure
 from dpaa.report._page import audit_page, backtest_page, check_page, simulation_page, write_page
 from dpaa.report._runs import trace_figures

@@ -4,8 +4,6 @@ Colours can be distinguished with any colour vision (Okabe and Ito's).  Charts h
 them by CSS variables, which follow light and dark (`VARIABLES`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -323,7 +321,7 @@ def by_name(channel: str, names: Sequence[str], values: Sequence[Any], legend: A
 
 
 def _columns(names: Sequence[str]) -> int:
-    """Of a legend above the plot; the browser's font may be wider than the one that is measured here."""
+    """Columns of a legend above the plot; the browser's font may be wider than the one that is measured here."""
     return max(1, min(len(names), (WIDTH - 60) // (9 * max(map(len, names), default=1) + 60)))
 
 

@@ -3,8 +3,6 @@
 Whatever is no `Markup` is escaped on its way in, and characters that act unseen are spelled out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -111,7 +109,7 @@ def minus(shown: str) -> str:
 
 
 def suffix(index: int) -> str:
-    """What distinguishes ids of the second and later figures of a kind."""
+    """Ending of the ids of the second and later figures of a kind."""
     return f"-{index + 1}" if index else ""
 
 
@@ -125,7 +123,7 @@ def shown_item(item_id: object, title: str | None = None) -> Markup:
 
 
 def with_code(words: str) -> Markup:
-    """Text in which `this` is code."""
+    """Mark `this` in a text as code."""
     pieces = printable(words).split("`")
     marked = [Markup("<code>{}</code>" if index % 2 else "{}").format(piece) for index, piece in enumerate(pieces)]
     return Markup().join(marked)
@@ -158,6 +156,7 @@ def inline_svg(chart: Chart, name: str, description: str) -> Markup:
 def cleaned_svg(text: str, name: str) -> ElementTree.Element:
     """Keep what draws, with ids of its own and the colours of the page."""
     root = ElementTree.fromstring(text)
+    # White boxes would cover a dark page; hidden and empty elements only make it larger.
     for parent in list(root.iter()):
         for child in list(parent):
             unseen = child.get("display") == "none" or child.get("d") == "" or child.get("fill") == "white"

@@ -202,15 +202,9 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Those that have a value."""
+        """Metrics that have a value."""
         known = self.measured.metrics if self.measured else {}
         return {name: value for name, value in known.items() if value is not None}
-
-    @property
-    def origin(self) -> str | None:
-        """Path of the run that it was pre-trained with."""
-        origin = self.model.manifest.get("pretrained")
-        return str(origin["run"]) if isinstance(origin, dict) and origin.get("run") else None
 
     @cached_property
     def exposure(self) -> Ints:
@@ -290,7 +284,7 @@ class Inputs:
 
     @property
     def runs(self) -> list[Run]:
-        """Of all datasets."""
+        """Runs of all datasets."""
         return [run for family in self.families for run in family.runs]
 
     def of(self, kind: type[D]) -> list[D]:

@@ -3,8 +3,6 @@
 Sections on JSON files are made here: frontiers (`dpaa debias`), comparisons (`dpaa compare`), audits (`dpaa audit`).
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +16,7 @@ import dpaa
 from dpaa._io import check_file_target, write_file
 from dpaa._text import finite
 from dpaa.auditing import Audit
-from dpaa.evaluation.metrics import explain
+from dpaa.evaluation.metrics import at_k, explain
 from dpaa.report import _runs
 from dpaa.report._charts import EQUAL, PALETTE, Dot, Line, altair, bars, check_figures, grid, line, save_figure, scatter
 from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, render, signed, suffix, table
@@ -163,8 +161,8 @@ def backtest(content: Mapping[str, Any]) -> Section:
                 rows.append([name, origin, one["name"], change, least, one["verdict"]])
     chart = grid(cells, KEPT, f"NDCG@{content['call']['k']} against the baseline, in the period from")
     numbers = table("Every choice in every period", ["row", "from", "choice", "NDCG", "at least", "promise"], rows)
-    told = "What each choice did to accuracy in the periods after it, and whether the promise was kept."
-    figure = Figure("backtest", "Chosen then, kept since?", told, chart, numbers)
+    description = "What each choice did to accuracy in the periods after it, and whether the promise was kept."
+    figure = Figure("backtest", "Chosen then, kept since?", description, chart, numbers)
     rendered = render("backtest.html", backtest=content, figure=figure)
     return Section("backtest", f"{len(origins)} choices, measured afterwards", "Backtest", rendered, [figure])
 
@@ -203,9 +201,8 @@ def simulation(result: Simulation) -> Section:
     k, by = result.about["k"], result.about["group_by"]
     figures, ends = [], []
     for metric, (title, axis, kind) in TRAJECTORIES.items():
-        head, slash, group = metric.partition("/")
-        name = f"exposure@{k}/{by}" if metric == "exposure" else f"{head}@{k}{slash}{group}"
-        name = metric if metric in result.frame.columns else name
+        key = at_k(f"exposure/{by}" if metric == "exposure" else metric, k)
+        name = metric if metric in result.frame.columns else key
         if name in result.frame.columns:
             means = {policy: result.over_seeds(name, policy) for policy in result.policies}
             lines = [
@@ -223,7 +220,7 @@ def simulation(result: Simulation) -> Section:
 
 
 def _with_range(mean: float, wide: float) -> Cell:
-    """A mean over seeds, with its interval where there is one."""
+    """Show a mean over seeds, with its interval where there is one."""
     return Cell(f"{mean:.3f}" if wide != wide else f"{mean:.3f} ± {wide:.3f}", mean)
 
 

@@ -1,7 +1,5 @@
 """Sections on datasets and runs: the verdict, the long tail, exposure, metrics, groups of items, items that move."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -109,7 +107,7 @@ def _with_meaning(point: Point) -> str:
 
 
 def _tiles(before: Mapping[str, float], after: Mapping[str, float], k: int) -> list[tuple[str, str, str, str]]:
-    """What, by how much it changes, from and to which value, and `better`, `worse` or nothing."""
+    """Tiles: what, by how much it changes, from and to which value, and `better`, `worse` or nothing."""
     tiles = []
     for pattern, (title, form) in TILES.items():
         metric = pattern.format(k)
@@ -351,7 +349,7 @@ def training(inputs: Inputs) -> Section:
     for name, (y, value) in charts.items():
         lines = []
         for run in runs:
-            points = [(one["epoch"], value(one)) for one in run.history if value(one) is not None]
+            points = [(epoch["epoch"], value(epoch)) for epoch in run.history if value(epoch) is not None]
             thinned = [*points[: -1 : max(1, -(-len(points) // POINTS))], *points[-1:]]
             if thinned:
                 lines.append(Line(run.name, [x for x, _ in thinned], [y for _, y in thinned], run.colour))
@@ -385,7 +383,7 @@ def trace_figures(trace: Trace) -> dict[str, Chart]:
     ):
         lines = [Line(label, range(1, 11), values, index) for index, (label, values) in enumerate(series.items())]
         charts[name] = line(lines, DECILES, y, x_axis="steps")
-    share = [(one["epoch"], value) for one in trace.epochs if (value := one.get("pretrained_share")) is not None]
+    share = [(epoch["epoch"], value) for epoch in trace.epochs if (value := epoch.get("pretrained_share")) is not None]
     if share:
         beta = Line("β, pre-trained share", [epoch for epoch, _ in share], [value for _, value in share], 0)
         charts["pretrained-share"] = line([beta], "epoch", beta.name, x_axis="steps")
@@ -420,7 +418,7 @@ def commands_of(run: Run) -> list[str]:
         if name != "seed":
             train += ["--set", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
     train += ["--seed", str(run.model.method.seed)]
-    train += ["--pretrained", run.origin] if run.origin else []
+    train += ["--pretrained", run.model.pretrained_run] if run.model.pretrained_run else []
     if kept := run.model.reranker():
         train += ["--rerank", kept.in_words()]
     commands = [[*train, "--out", str(run.path)]]

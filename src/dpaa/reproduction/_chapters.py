@@ -1,7 +1,5 @@
 """The paper's experiments, a chapter each: tables and figures from stored or new trainings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -83,13 +81,13 @@ def _datasets(plan: Plan) -> Chapter:
 
 
 def _overall(plan: Plan) -> Chapter:
-    """All methods on the real datasets."""
+    """Compare all methods on the real datasets."""
     others = ("recall@20/popular", "recall@20/niche", "arp@20", "coverage@20")
     return _real_chapter(plan, "overall", "Overall performance", paper.OVERALL_METRICS, paper.OVERALL, others)
 
 
 def _groups(plan: Plan) -> Chapter:
-    """The same trainings by popular and niche items."""
+    """Compare the same trainings by popular and niche items."""
     about = (
         "Popular items are the fewest that have 80% of the training pairs; the ranking is over all items, and only "
         "what counts as relevant is restricted to the group."

@@ -1,7 +1,5 @@
 """The DPAA paper: its numbers (`paper.toml`), our rows beside them, and budgets of a reproduction (`budgets.toml`)."""
 
-from __future__ import annotations
-
 import tomllib
 from importlib.resources import files
 from typing import Any

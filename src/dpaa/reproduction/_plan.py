@@ -1,7 +1,5 @@
 """What to train with which budget on which data: shared by all tables, so that none trains what another has."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,7 +15,7 @@ from dpaa.data.dataset import ABOUT_FILE, Dataset, from_files, read_dataset
 from dpaa.data.ids import Column
 from dpaa.data.prepare import VALIDATION_EXPOSURE
 from dpaa.data.sources.published import PUBLISHED, published
-from dpaa.data.sources.severity import read_pairs, with_severity
+from dpaa.data.sources.severity import distinct_pairs, read_pairs, with_severity
 from dpaa.errors import InputError
 from dpaa.methods import find_method
 from dpaa.methods._options import known
@@ -82,9 +80,7 @@ def exposed_pairs(folder: Path) -> pl.DataFrame:
     pairs of user and item
     """
     if _is_official("kuairec", folder):
-        data = published("kuairec", folder)
-        frames = [data.frame(split).select(Column.USER, Column.ITEM) for split in ("valid", "test")]
-        return pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+        return distinct_pairs(published("kuairec", folder), ("valid", "test"))
     return read_pairs([str(_listed(folder, split, "kuairec")) for split in ("valid", "test")])[0]
 
 
@@ -139,7 +135,7 @@ class Plan:
 
     @cached_property
     def rows(self) -> tuple[str, ...]:
-        """Each method once under its own name; most-popular always, as what every method has to beat."""
+        """The methods, each once under its own name; most-popular always, as what every method has to beat."""
         rows: tuple[str, ...] = (*ROWS, *SIMPLE) if self.budget.simple_methods else ROWS
         if self.given_rows:
             rows = tuple(find_method(row).name for row in self.given_rows)
@@ -149,7 +145,7 @@ class Plan:
 
     @property
     def severities(self) -> tuple[float, ...]:
-        """Ascending."""
+        """The severities, ascending."""
         return tuple(sorted(set(self.given_severities or self.budget.severities)))
 
     @cached_property
@@ -267,6 +263,7 @@ class Plan:
         -------
         the folder
         """
+        # Compared by content: what another call left under the name may be of other data.
         folder = check_within(self.work / name, self.work)
         if not (folder / ABOUT_FILE).exists() or fingerprint_of(folder) != data.fingerprint:
             data.write(folder, overwrite=True)

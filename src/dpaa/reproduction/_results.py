@@ -4,8 +4,6 @@ results/severity/dpaa-0954f188465674ce.json      written atomically, one by one,
 results/severity.parquet                         `scripts/pack_results.py`: a row per result, with its key and JSON
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

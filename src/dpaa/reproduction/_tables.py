@@ -1,7 +1,5 @@
 """Results become tables: ours over seeds with the paper's number beside it, on the terminal, as Markdown and as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -43,7 +41,7 @@ class Cell:
 
     @property
     def mean(self) -> float:
-        """Over the seeds; NaN without any."""
+        """Mean over the seeds; NaN without any."""
         return float(np.mean(self.values)) if self.values else math.nan
 
     @property
@@ -195,7 +193,7 @@ def measured(results: Sequence[RunResult], labels: Mapping[str, str], columns: S
 
 
 def ranked(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """The same cells with best and second best (high is good) marked, compared as shown with four digits."""
+    """Mark the best and second best cells (high is good), compared as shown with four digits."""
     # As shown: of two numbers that look alike in the table, none is the better one.
     shown = [round(cell.mean, 4) if cell.values else None for cell in cells]
     levels = sorted({value for value in shown if value is not None}, reverse=True)[:2]
@@ -206,7 +204,7 @@ def ranked(cells: Sequence[Cell]) -> Sequence[Cell]:
 
 
 def improvements(rows: Rows, columns: Sequence[Column]) -> Rows:
-    """How much DPAA's rows improve on the best of the paper's baselines, ours and as printed, in percent."""
+    """Rows of how much DPAA improves on the best of the paper's baselines, ours and as printed, in percent."""
     baselines = [cells for label, cells in rows if label in paper.BASELINES]
 
     def improvement(own: Cell, index: int) -> Cell:

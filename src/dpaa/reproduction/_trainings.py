@@ -1,7 +1,5 @@
 """Trainings as data: a spec says what to train, a result what was measured; stored results are not trained again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

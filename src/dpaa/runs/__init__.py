@@ -1,7 +1,5 @@
 """A run: a method fitted to a dataset, its folder, and the recommendations it gives; `fit.fit` is `dpaa.fit`."""
 
-from __future__ import annotations
-
 from dpaa.runs.fit import evaluate, final_training, fit_into, fit_method, make_method, plan_training, train_or_reuse
 from dpaa.runs.folder import RunFolder, RunRecord, hold_folder, save_model
 from dpaa.runs.lists import known_ids, read_limits, read_only

@@ -4,8 +4,6 @@ A recipe is a small JSON file: the popularity dial and the re-ranker over a syst
 system and re-ranks what that recommends, batch by batch.
 """
 
-from __future__ import annotations
-
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -109,6 +107,7 @@ def _of_vectors(tables: Any, data: Dataset, ids: tuple[Any, Any], name: str) -> 
         index = encode(values, known)
         if (index < 0).all():
             raise InputError(f"{name}: no {what} is in the dataset ({known[0]!r}, not {values[0]!r}); check the ids")
+        # Zeros where the system has no vector: `GivenVectors` never lists those.
         rows = np.zeros((len(known), array.shape[1]), dtype=np.float32)
         rows[index[index >= 0]] = array[index >= 0]
         aligned.append(rows)
@@ -201,7 +200,7 @@ def rerank(
     kappa = active_kappa(NO_CURVE | {"kappa": content.get("popularity_dial")})
     reranker = stored_reranker(content.get("rerank"), "the recipe")
     k = need_whole(content.get("k") if k is None else k, "k")
-    if content.get("dataset") != {"name": data.name, "fingerprint": data.fingerprint}:
+    if content.get("dataset") != data.identity:
         say(f"the recipe was chosen on other data than {data.name}, or on another state of it")
     if isinstance(source, Model):
         return source.recommend(k=k, popularity_dial=kappa, rerank=reranker)

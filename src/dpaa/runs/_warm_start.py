@@ -9,8 +9,6 @@ all users that have a row by then; then users who have taken none but new items.
 at random numbers, as in any training.  All rows are then made shorter (`SHRINK`), which changes no ranking.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +79,7 @@ def warm_start(before: Model, data: Dataset, method: GraphMethod) -> Start:
 
 
 def _origin(model: Model) -> dict[str, Any]:
-    """What a manifest says of the run that a training begins with."""
+    """Describe, for a manifest, the run that a training begins with."""
     run = str(model.path.resolve()) if model.path else None
     return {"run": run, "method": model.method.name, "fingerprint": model.trained_on.fingerprint}
 
@@ -144,7 +142,7 @@ def continue_training(folder: str | Path, method: Method, data: Dataset) -> tupl
     the start and the run of the pre-trained model, if any; None where the hyperparameters are those of another training
     """
     model = load(folder)
-    old, trained = model.method, model.manifest.get("training") or {}
+    old, trained = model.method, model.entry("training")
     if old.name != method.name or old.get_params(set(MAY_CHANGE)) != method.get_params(set(MAY_CHANGE)):
         return None
     epochs = trained.get("epochs")
@@ -153,23 +151,20 @@ def continue_training(folder: str | Path, method: Method, data: Dataset) -> tupl
     model.check_trained_on(data, f"start from it in another folder with --warm-start {folder}")
     if method.epochs <= epochs:
         raise InputError(f"{folder} has been trained for {epochs:,} epochs already; set epochs above {epochs:,}")
-    begun = model.manifest.get(ORIGIN)
-    before = int(begun.get("step", 0)) if isinstance(begun, dict) else 0
+    begun = model.entry(ORIGIN)
     origin: dict[str, Any] = {"trained_further": {"epochs": epochs, "best_epoch": trained.get("best_epoch")}}
-    if begun is not None:
-        origin[ORIGIN] = begun
+    origin |= {ORIGIN: begun} if begun else {}
     start = Start(
         old.tables.ego.rows(),
         _carried_parameters(method, old),
         epoch=epochs + 1,
-        step=before + epochs * method.compute.n_batches,
+        step=int(begun.get("step", 0)) + epochs * method.compute.n_batches,
         best_epoch=int(trained.get("best_epoch") or 0),
         history=tuple(RunFolder(folder).history()),
         origin=origin,
     )
-    pretrained = model.manifest.get("pretrained")
-    path = pretrained.get("run") if isinstance(pretrained, dict) else None
-    return start, path if isinstance(path, str) and Path(path).is_dir() else None
+    path = model.pretrained_run
+    return start, path if path and Path(path).is_dir() else None
 
 
 def read_pretrained(given: Model | str | Path, data: Dataset, n_layers: int) -> Pretrained:

@@ -1,7 +1,5 @@
 """Dataset and method become a model, in memory or in a run folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -81,7 +79,7 @@ def fit(
 
 
 def _like(before: Model, method: Any, hyperparameters: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Method and hyperparameters of a training that starts from a model: its own, where none are given."""
+    """Complete method and hyperparameters of a training from the model that it starts from."""
     own = before.method
     method = type(own) if method is None else method
     if find_method(method) is not type(own) or isinstance(method, Method):
@@ -150,7 +148,7 @@ def fit_into(
     -------
     the fitted model
     """
-    callbacks, done, first = callbacks or Callbacks(), RunFolder(folder), not distributed.rank()
+    callbacks, done, first = callbacks or Callbacks(), RunFolder(folder), not distributed.peers().rank
     if resume and not overwrite and done.finished:
         how["rerank"] = how.get("rerank") or stored_reranker(done.read_manifest()[0].get("rerank"), done.path)
         if done.finished_before(method, data.fingerprint, how["rerank"]):
@@ -167,7 +165,7 @@ def fit_into(
         if not run.has_config:  # that of a run to be resumed stays until its checkpoint is loaded
             run.write_config(method)
         model = fit_method(method, data, callbacks, run, resume, **how)
-        run.write_config(method)
+        run.write_config(method)  # again: of a resumed run, hyperparameters that say when it ends may have changed
         written = run.write_model(model)
     return replace(model, path=Path(folder), digest=written)
 
@@ -225,18 +223,11 @@ def fit_method(
         raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
     if n_layers is not None:
         assert isinstance(method, GraphMethod)
-        vectors = pretrained if isinstance(pretrained, Pretrained) else Pretrained(torch.empty(0))
-        if pretrained is None and distributed.peers().count > 1:
-            raise InputError(
-                f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained"
-            )
-        if pretrained is None:
-            beside = run.path.parent if run else None
-            vectors = train_or_reuse(data, method, n_layers, beside, callbacks, warm_start)
-        elif not isinstance(pretrained, Pretrained) and not distributed.rank():
-            vectors = read_pretrained(pretrained, data, n_layers)
-        vectors = distributed.broadcast(vectors)
         assert isinstance(method, UsesPretrained)
+        if pretrained is None and distributed.peers().count == 1:
+            beside = run.path.parent if run else None
+            pretrained = train_or_reuse(data, method, n_layers, beside, callbacks, warm_start)
+        vectors = _pretrained_vectors(method, data, n_layers, pretrained)
         notes = method.take_pretrained(vectors)
         manifest["pretrained"], identity["pre-trained model"] = vectors.origin, vectors.digest
     if isinstance(method, ClosedForm):
@@ -248,9 +239,9 @@ def fit_method(
         start = start_from(warm_start, data, method) if warm_start is not None else start
         checkpoint = run.checkpoints.load() if run and resume else None
         manifest |= _train(method, data, callbacks, run, checkpoint, identity, start, keep_last, notes)
-    if callbacks.stop_requested():
+    if callbacks.stop_requested():  # a closed form is not interrupted on its way, but nothing is measured after it
         raise Interrupted
-    measured = dial and len(data.valid) and not distributed.rank()
+    measured = dial and len(data.valid) and not distributed.peers().rank
     # Measured once, here: who turns the dial later reads the curve from the manifest.
     drawn = dial_curve(method, Evaluator(data, 20, "valid", "drop")) if measured else None
     manifest["dial"] = finite(drawn.as_json()) if drawn else dict(NO_CURVE)
@@ -259,6 +250,19 @@ def fit_method(
     known = data.user_ids, data.item_ids, data.train, data.candidates
     folder = run.path if run else None
     return Model(method, *known, manifest, folder, data.attributes, popularity=data.recent_popularity)
+
+
+def _pretrained_vectors(
+    method: Method, data: Dataset, n_layers: int, given: Model | str | Path | Pretrained | None
+) -> Pretrained:
+    """Vectors of the given model, in every process; rank 0 alone reads files."""
+    if given is None:
+        raise InputError(f"{method.name} starts from a pre-trained model; train one first and name it: --pretrained")
+    if not isinstance(given, Pretrained) and not distributed.peers().rank:
+        given = read_pretrained(given, data, n_layers)
+    vectors = distributed.peers().broadcast(given)
+    assert isinstance(vectors, Pretrained)
+    return vectors
 
 
 def _train(
@@ -279,7 +283,7 @@ def _train(
             f"{method.name} computes with whole tables and cannot be trained in several processes; train it in one"
         )
     # Rank 0 alone reads files; the others get what it has read.
-    start, checkpoint = distributed.broadcast((start, checkpoint))
+    start, checkpoint = distributed.peers().broadcast((start, checkpoint))
     identity |= {"kernel": method.compute.kernel} | method.get_params(set(MAY_CHANGE))
     if start is not None:
         identity["start"] = start.digest
@@ -307,7 +311,7 @@ def _train(
     )
     best = trainer.run(checkpoint)
     tuned = {}
-    if validation and isinstance(method, ChosenAfterwards) and not distributed.rank():
+    if validation and isinstance(method, ChosenAfterwards) and not distributed.peers().rank:
         tuned = method.choose(validation)
     training: dict[str, Any] = {
         "epochs": done,
@@ -328,7 +332,7 @@ def _train(
 def _notes(
     method: GraphMethod, start: Start | None, checkpoint: Checkpoint | None, validation: Evaluator | None
 ) -> list[str]:
-    """What to know of a training; an error where there is nothing to learn."""
+    """List what to know of a training; an error where there is nothing to learn."""
     taken = torch.bincount(method.graph.edge_user, minlength=method.graph.n_users)
     unused = int(((taken == 0) | (taken == method.graph.n_items)).sum())
     if unused == len(taken):
@@ -336,10 +340,10 @@ def _notes(
     notes = [f"{unused:,} users have no training item, or every item, and are never drawn"] if unused else []
     if start and start.epoch == 1:  # of a warm start
         counts = start.origin[ORIGIN]["users"], start.origin[ORIGIN]["items"]
-        kept, near, random = (sum(side[one] for side in counts) for one in ("kept", "from_neighbours", "random"))
+        kept, begun, random = (sum(side[key] for side in counts) for key in ("kept", "from_neighbours", "random"))
         notes.append(
             f"warm start from a run of {start.origin[ORIGIN]['method']}: {kept:,} users and items keep their vectors, "
-            f"{near:,} begin at their neighbours', {random:,} at random numbers"
+            f"{begun:,} begin at their neighbours', {random:,} at random numbers"
         )
     if validation is None:
         notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
@@ -418,11 +422,11 @@ def _final(before: Model, whole: Dataset) -> tuple[Method, dict[str, Any]]:
     hyperparameters = own.get_params({"device", "threads"}) | manifest.get("tuned", {})
     how: dict[str, Any] = {"dial": False, "rerank": before.reranker()}
     if isinstance(own, GraphMethod):
-        hyperparameters["epochs"] = max(1, (manifest.get("training") or {}).get("best_epoch") or 1)
+        hyperparameters["epochs"] = max(1, before.entry("training").get("best_epoch") or 1)
         how |= {"keep_last": True, "warm_start": before if ORIGIN in manifest else None}
     method = make_method(whole, type(own), hyperparameters)
     if needed_layers(method) is not None:  # the pre-trained model is fitted on all pairs, too
-        path = (manifest.get("pretrained") or {}).get("run")
+        path = before.pretrained_run
         if not path or not Path(path).is_dir():
             raise InputError(f"the pre-trained model of {before.path} is no longer at {path}; train the run again")
         plain, plain_how = _final(load(path), whole)

@@ -156,6 +156,26 @@ class RunRecord:
         """The dataset that the model was trained on."""
         return _TrainedOn.model_validate(self.manifest.get("dataset", {}))
 
+    @property
+    def pretrained_run(self) -> str | None:
+        """Path of the run that it was pre-trained with, as the manifest has it."""
+        path = self.entry("pretrained").get("run")
+        return path if isinstance(path, str) and path else None
+
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return an object of the manifest, which may come from anywhere.
+
+        Parameters
+        ----------
+        name : its key
+
+        Returns
+        -------
+        the object; empty where there is none, or something else
+        """
+        found = self.manifest.get(name)
+        return found if isinstance(found, dict) else {}
+
     def makes_lists_of(self, protocol: Protocol) -> bool:
         """Whether an evaluation is of the model's own lists: with its popularity dial and re-ranker.
 
@@ -239,26 +259,21 @@ class RunFolder:
         a context manager of the folder; it holds the lock and puts the finished run in place
         """
         target = _io.check_folder_name(path)
-        created = _io.missing_folders(target)
-        try:
-            # Locked before it is looked at: two calls at once would both find the folder empty.
-            with hold_folder(target, path):
-                run = cls._open(Path(path), target, overwrite, resume)
-                begun = run.filled
-                try:
-                    yield run
-                    run.tidy()
-                    if run.path != target:
-                        _io.put_in_place(run.path, target)
-                        _io.remove_folder(run.path)
-                except Exception as error:
-                    kept = begun or run.finished or run.checkpoints.file.exists() or isinstance(error, Interrupted)
-                    if isinstance(error, DivergedError) or not kept:
-                        _io.remove_folder(run.path)
-                    raise
-        except Exception:
-            _io.remove_empty(created)  # filled ones stay
-            raise
+        # Locked before it is looked at: two calls at once would both find the folder empty.
+        with hold_folder(path):
+            run = cls._open(Path(path), target, overwrite, resume)
+            begun = run.filled
+            try:
+                yield run
+                run.tidy()
+                if run.path != target:
+                    _io.put_in_place(run.path, target)
+                    _io.remove_folder(run.path)
+            except Exception as error:
+                kept = begun or run.finished or run.checkpoints.file.exists() or isinstance(error, Interrupted)
+                if isinstance(error, DivergedError) or not kept:
+                    _io.remove_folder(run.path)
+                raise
 
     @classmethod
     def _open(cls, shown: Path, target: Path, overwrite: bool, resume: bool) -> RunFolder:
@@ -378,7 +393,7 @@ class RunFolder:
             PER_USER: evaluation.per_user.write_parquet,
             METRICS: as_json(evaluation.as_json() | {"model": model.digest}),
         }
-        with hold_folder(resolve_path(self.path), self.path):
+        with hold_folder(self.path):
             _io.write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
     def write_dial(self, curve: DialCurve, model: RunRecord) -> None:
@@ -389,7 +404,7 @@ class RunFolder:
         curve : the curve with its choice
         model : what was measured; refused where the run holds another model by now
         """
-        with hold_folder(resolve_path(self.path), self.path):
+        with hold_folder(self.path):
             if model.digest != digest(self.path / TENSORS):
                 raise InputError(f"{self.path} was replaced while its model was measured; measure the new one")
             self._write(MANIFEST, as_json(self.read_json(MANIFEST) | {"dial": finite(curve.as_json())}))
@@ -549,14 +564,14 @@ class RunFolder:
         return Pairs.of(users, items, count)
 
     def _ascending(self, name: str, ids: pl.Series) -> pl.Series:
-        """Ids as they must be: whole numbers or text, none empty, ascending, at least one."""
+        """Check ids: whole numbers or text, none empty, ascending, at least one."""
         ids = checked_type(ids, f"the ids in {self.path / name}")
         if not len(ids) or ids.has_nulls() or not (ids.is_sorted() and ids.is_unique().all()):
             raise InputError(f"the ids in {self.path / name} are not ascending or some are empty; {AGAIN}")
         return ids
 
     def _numbers(self, table: pl.DataFrame, file: str, name: str) -> NDArray[Any]:
-        """A column of finite decimal numbers."""
+        """Read a column of finite decimal numbers."""
         if not table[name].dtype.is_float() or not table[name].is_finite().fill_null(value=False).all():
             raise InputError(f"column {name!r} of {self.path / file} must hold decimal numbers; {AGAIN}")
         return table[name].to_numpy()
@@ -643,25 +658,29 @@ def _check_run_or_empty(target: Path, shown: str | Path) -> None:
 
 
 @contextmanager
-def hold_folder(target: Path, shown: str | Path) -> Iterator[None]:
+def hold_folder(folder: str | Path) -> Iterator[None]:
     """Lock a folder against other writers; done before anything in it is looked at or moved.
 
     Parameters
     ----------
-    target : the folder, resolve_path; its parents are made
-    shown : as the user named it
+    folder : its parents are made; if it is new and nothing comes of it, it and they are removed again
 
     Returns
     -------
     a context in which the folder is locked
     """
-    with ExitStack() as hold:
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            hold.enter_context(_io.locked(_io.lock_of(target)))
-        except OSError as error:
-            raise InputError(f"cannot write {shown} ({reason(error)}); choose another folder with --out") from None
-        yield
+    target = resolve_path(folder)
+    created = [] if target.exists() else [target, *_io.missing_folders(target)]
+    try:
+        with ExitStack() as hold:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                hold.enter_context(_io.locked(_io.lock_of(target)))
+            except OSError as error:
+                raise InputError(f"cannot write {folder} ({reason(error)}); choose another folder with --out") from None
+            yield
+    finally:
+        _io.remove_empty(created)  # after the lock file beside it is gone; filled ones stay
 
 
 def versions() -> dict[str, str]:

@@ -5,8 +5,6 @@ history of items that the model knows get one computed from it; the rest get the
 (`dpaa.ranking.rank.ColdUsers`).  The service follows it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 from dpaa._text import counted
 from dpaa.data.attributes import ItemAttributes
 from dpaa.data.ids import Column, Ints, Mask, check_ids, encode
-from dpaa.data.pairs import Pairs
+from dpaa.data.pairs import Pairs, positions_within
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.methods.base import Histories
 from dpaa.ranking.quotas import NO_VALUE, Quota
@@ -103,7 +101,7 @@ class People:
     @property
     def notes(self) -> list[str]:
         """How many users have no training pairs, and which lists they get."""
-        folded, unknown = (int((self.source == one).sum()) for one in (BY_HISTORY, BY_POPULARITY))
+        folded, unknown = (int((self.source == source).sum()) for source in (BY_HISTORY, BY_POPULARITY))
         if not folded + unknown:
             return []
         who = counted(folded + unknown, "user has", "users have")
@@ -220,7 +218,7 @@ def known_ids(given: Ids, ids: pl.Series, what: str) -> tuple[Ints, list[str]]:
 
 
 def excluded_pairs(pairs: pl.DataFrame, people: People, item_ids: pl.Series) -> Pairs:
-    """Items that single people must not get.
+    """Look up the items that single people must not get.
 
     Parameters
     ----------
@@ -296,9 +294,8 @@ class ItemColumns:
             codes = np.full((len(values), max(int(lengths.max(initial=0)), 1)), NO_VALUE, dtype=np.int32)
             flat = values.filter(values.list.len() > 0).explode().cast(pl.String)
             rows = np.repeat(np.arange(len(values)), lengths)
-            slots = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             if len(flat):
-                codes[rows, slots] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
+                codes[rows, positions_within(lengths)] = flat.rank("dense").cast(pl.Int32).to_numpy() - 1
             self._coded[name] = codes, flat.unique().sort()
         return self._coded[name]
 
@@ -316,7 +313,7 @@ class ItemColumns:
         return tuple(Quota(self.coded(name)[0], at_most.get(name), at_least.get(name)) for name in names)
 
     def allowed(self, only: Mapping[str, object], some: NDArray[Any]) -> NDArray[Any]:
-        """Those of some items that have a wanted value in every named column.
+        """Filter items: those that have a wanted value in every named column.
 
         Parameters
         ----------

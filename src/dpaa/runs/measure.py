@@ -1,7 +1,5 @@
 """A model on the pairs of a dataset: the one it was trained on, or a later state of the same log."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -100,7 +98,7 @@ def measured(model: Model, evaluator: Evaluator, dial: Dial = None, rerank: Rera
         users,
         k,
         seen=True,
-        items=None if data.candidates is None else data.item_ids.gather(data.candidates),
+        items=data.candidate_ids,
         exclude_pairs=pl.DataFrame({Column.USER: owners, Column.ITEM: items}),
         popularity_dial=kappa,
         rerank=reranker,

@@ -1,7 +1,5 @@
 """A method on the graph of a dataset, and the fitted model with the user's own ids."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How a training is followed: callbacks, and a display on standard error."""
 
-from __future__ import annotations
-
 import sys
 import time
 from contextlib import suppress

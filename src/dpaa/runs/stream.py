@@ -1,7 +1,5 @@
 """Tables written a block at a time, each file whole or not at all."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,7 +70,7 @@ def write_stream(
         try:
             (sink or SINKS[file.suffix.lower()])(table, fresh)
         except pl.exceptions.PolarsError:
-            if failures:
+            if failures:  # of the blocks themselves: their own error says more than what Polars makes of it
                 raise failures[0] from None
             raise
 

@@ -4,8 +4,6 @@
 `dpaa serve` when it is needed.
 """
 
-from __future__ import annotations
-
 from dpaa.serving.options import ServeOptions, check_token, is_loopback
 
 __all__ = ["ServeOptions", "check_token", "is_loopback"]

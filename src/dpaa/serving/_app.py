@@ -1,7 +1,5 @@
 """The FastAPI application: requests, routes, and how a request becomes lists."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hashlib
@@ -211,7 +209,7 @@ def as_json(content: dict[str, Any]) -> Response:
 
 
 def found_index(ids: Any, given: str) -> int:
-    """The index of an id that must be there."""
+    """Look up an id that must be there."""
     index = find(ids, given)
     if index < 0:
         raise HTTPException(404, f"there is no {given[:80]!r} in this run")
@@ -237,10 +235,10 @@ page_router = APIRouter(include_in_schema=False)
 async def recommend(user: PathId, query: Annotated[RecommendQuery, Query()], service: TheService) -> Response:
     """The best items for one user."""
     parameters, index = service.parameters(query), find(service.model.user_ids, user)
-    one = service.of_user(parameters, index)
-    (listed,) = await service.batcher.ask(one)
+    list_query = service.of_user(parameters, index)
+    (listed,) = await service.batcher.ask(list_query)
     own_id = service.model.user_ids[index] if index >= 0 else user
-    return as_json({**service.how(parameters), "user": own_id, **service.shown(one, listed, query.explain)})
+    return as_json({**service.how(parameters), "user": own_id, **service.shown(list_query, listed, query.explain)})
 
 
 @router.post("/recommend", name="recommend_many")

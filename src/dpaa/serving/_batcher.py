@@ -1,7 +1,5 @@
 """A queue whose queries are computed in batches."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,7 +13,7 @@ A = TypeVar("A")
 
 
 class OverloadedError(Exception):
-    """As many queries wait as may wait."""
+    """The queue is full: no further query may wait."""
 
 
 class Batcher(Generic[Q, A]):
@@ -37,6 +35,7 @@ class Batcher(Generic[Q, A]):
         observe: Callable[[int], None] = lambda _size: None,
     ) -> None:
         self._compute, self._most_waiting, self._inline, self._observe = compute, most_waiting, inline, observe
+        # Touched in the event loop alone, so that no lock is needed; only `compute` runs in the thread.
         self._waiting: deque[tuple[Q, asyncio.Future[A]]] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lists")
         self._busy = False

@@ -73,7 +73,7 @@ class Middleware:
         self._hosts = {host.lower() for host in options.allow_host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check, pass on, count."""
+        """Check a request, pass it on, count it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -145,5 +145,5 @@ class Metrics:
         self._seconds.labels(route).observe(seconds)
 
     def text(self) -> bytes:
-        """All counters."""
+        """Write all counters as text."""
         return generate_latest(self._registry)  # type: ignore[no-untyped-call,no-any-return]

@@ -1,7 +1,5 @@
 """uvicorn with the limits that it lacks: heads of 64 KB, silent connections, connections that come at the end."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

@@ -1,7 +1,5 @@
 """A run as a worker serves it: lists for several requests at a time, look-ups of ids, what is known of its items."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from bisect import bisect_left
@@ -100,7 +98,7 @@ def taken_items(model: Model, user: int) -> NDArray[np.int32]:
 
 
 def _rank(model: Model, queries: Sequence[Query]) -> list[Listed]:
-    """Lists of one group."""
+    """Rank the lists of one group."""
     parameters, source = queries[0].parameters, queries[0].source
     n_items, k, hidden = len(model.item_ids), min(parameters.k, len(model.item_ids)), parameters.exclude
     candidates = model.candidates if parameters.allow is None else parameters.allow
@@ -183,10 +181,8 @@ class Snapshot:
 
     def listed_rows(self, listed: Listed) -> list[dict[str, Any]]:
         """Items with score and rank."""
-        rows = self.rows(listed.items)
-        for place, (row, score) in enumerate(zip(rows, listed.scores.tolist(), strict=True), 1):
-            row["score"], row["rank"] = score, place
-        return rows
+        scored = zip(self.rows(listed.items), listed.scores.tolist(), strict=True)
+        return [row | {"score": score, "rank": rank} for rank, (row, score) in enumerate(scored, 1)]
 
     def popularity(self, items: Ints) -> list[dict[str, Any]]:
         """`interactions` and `group` of each item."""
@@ -215,7 +211,7 @@ class Snapshot:
         if isinstance(lists[0], Exception):  # all of them: they are ranked in one call
             raise lists[0]
         sample = users, [one.items for one in lists if isinstance(one, Listed)]
-        if len(self._samples) < KEPT_SAMPLES:
+        if len(self._samples) < KEPT_SAMPLES:  # never more, whatever values requests come up with
             self._samples[parameters.group] = sample
         return sample
 
@@ -244,7 +240,7 @@ class Snapshot:
         folder = model.path.parent if model.path is not None and "debias" in model.manifest else model.path
         return {
             "run": self.name if folder is None else folder.name,
-            "dataset": (model.manifest.get("dataset") or {}).get("name"),
+            "dataset": model.entry("dataset").get("name"),
             "method": model.method.name,
             "users": len(model.user_ids),
             "items": len(model.item_ids),
@@ -258,7 +254,7 @@ class Snapshot:
         }
 
     def _choice(self) -> dict[str, Any] | None:
-        """What a choice of `dpaa debias` replaced, in so far as this run can make those lists; None for other runs.
+        """Describe what a choice of `dpaa debias` replaced, if this run can make those lists; None for other runs.
 
         Where another model was the baseline, the lists before are this model's with dial 0 and no re-ranker.
         """

@@ -1,7 +1,5 @@
 """The options of `dpaa serve`, and who may reach the service."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path

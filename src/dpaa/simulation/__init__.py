@@ -1,7 +1,5 @@
 """The feedback loop: recommend, click, refit, round after round; and the size of an online test."""
 
-from __future__ import annotations
-
 from dpaa.simulation._loop import BOUNDS, ClickModel, Simulation, simulate
 from dpaa.simulation._online import PLANNED, Plan, plan
 

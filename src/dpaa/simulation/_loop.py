@@ -15,8 +15,6 @@ Validation pairs are those of the source, from unbiased exposure; they stay as t
 all that users like and that is neither in the log nor in validation.  So round 0 is what `dpaa.evaluate` measures.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,12 +33,13 @@ from dpaa._text import finite, name_and_values
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import SPLITS, Column, Floats, Mask
 from dpaa.data.pairs import Pairs, popular_items
-from dpaa.data.sources.severity import with_severity
+from dpaa.data.sources.severity import distinct_pairs, with_severity
 from dpaa.data.sources.world import simulate_world
 from dpaa.debiasing import debias
 from dpaa.errors import InputError, need_type, need_whole
-from dpaa.evaluation.bias import TASTES, gini, mean_per_row, tastes
+from dpaa.evaluation.bias import TASTES, gini
 from dpaa.evaluation.evaluator import Evaluator
+from dpaa.evaluation.metrics import at_k
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods import METHODS, find_method
 from dpaa.methods.base import Histories, Method, Scorer, attach, fitted
@@ -64,7 +63,7 @@ REPORTED = ("ndcg", "recall", "recall/niche", "coverage", "gini", "arp")
 
 @dataclass(frozen=True)
 class ClickModel:
-    """How users look at a list and click.  The defaults invent nothing: all places are seen, what is liked is clicked.
+    """Click model of a list.  The defaults invent nothing: all places are seen, what is liked is clicked.
 
     Parameters
     ----------
@@ -132,7 +131,7 @@ class _Taste:
         """The data of a round: the log to train on, all else that users like to test."""
         n = self.data.n_items
         rest = np.setdiff1d(self.liked, np.union1d(log, self.data.valid.keys(n)), assume_unique=True)
-        train, test = (Pairs((keys // n).astype(np.int32), (keys % n).astype(np.int32)) for keys in (log, rest))
+        train, test = Pairs.from_keys(log, n), Pairs.from_keys(rest, n)
         return replace(self.data, train=train, test=test, columns={}, path=None)
 
     @property
@@ -154,8 +153,7 @@ def _taste(source: Dataset | str, severity: float, seed: int) -> _Taste:
         rng = np.random.default_rng([seed, 3])
         drawn = np.flatnonzero(rng.random(world.affinity.shape, dtype=np.float32) < world.affinity)
     else:
-        frames = [source.frame(split).select(Column.USER, Column.ITEM) for split in SPLITS]
-        pairs = pl.concat(frames).unique().sort(Column.USER, Column.ITEM)
+        pairs = distinct_pairs(source)
         data = with_severity(pairs, severity, seed, f"{source.name} at severity {severity:g}")
         if source.attributes is not None:
             data = replace(data, attributes=source.attributes.aligned(source.item_ids, data.item_ids))
@@ -180,7 +178,7 @@ class _Bound(Method):
 
 @dataclass(frozen=True, eq=False)
 class _Policy:
-    """How lists are made, and what becomes of the model from round to round."""
+    """A policy: how lists are made, and what becomes of the model from round to round."""
 
     name: str
     method: Method
@@ -191,7 +189,7 @@ class _Policy:
     """The first model, where choosing the policy trained it already."""
 
     def fitted(self, taste: _Taste, data: Dataset, before: Model | None, rng: np.random.Generator) -> Method | Model:
-        """The model of a round."""
+        """Fit the model of a round, or keep the last one."""
         if self.name in BOUNDS:
             bound: _Bound = attach(self.method, BipartiteGraph.from_pairs(data.train, data.n_users, data.n_items))
             size = data.n_users, data.n_items
@@ -288,19 +286,19 @@ class Simulation:
         -------
         sentences, in the order of the policies
         """
-        made = []
+        sentences = []
         for policy in self.policies:
             first, last = (
                 {name: self.over_seeds(name, policy)[index][0] for name in ("log_gini", "never_shown", "satisfaction")}
                 for index in (0, -1)
             )
             turn = "rose" if last["log_gini"] > first["log_gini"] else "fell"
-            made.append(
+            sentences.append(
                 f"after {self.about['rounds']} rounds {policy} has shown {1 - last['never_shown']:.0%} of the "
                 f"catalogue and users have found {last['satisfaction']:.0%} of what they like; the Gini of the log "
                 f"{turn} from {first['log_gini']:.2f} to {last['log_gini']:.2f}"
             )
-        return made
+        return sentences
 
     def as_json(self) -> dict[str, Any]:
         """Describe the simulation for `--json`.
@@ -378,25 +376,23 @@ def simulate(
 def _loop(
     taste: _Taste, policy: _Policy, rounds: int, k: int, clicks: ClickModel, seed: int, group_by: str | None
 ) -> Iterator[dict[str, Any]]:
-    """The rounds of one policy."""
+    """Run the rounds of one policy."""
     first = taste.data
     n_users, n_items = first.n_users, first.n_items
     log, shown, model = first.train.keys(n_items), np.zeros(0, dtype=np.int64), None
-    found, wanted = np.zeros(n_users), np.bincount(np.setdiff1d(taste.liked, log) // n_items, minlength=n_users)
-    popular = Evaluator(first, k).truth.popular
-    taste_of = tastes(mean_per_row(first.train.user, popular[first.train.item], n_users))
+    n_found, n_liked = np.zeros(n_users), np.bincount(np.setdiff1d(taste.liked, log) // n_items, minlength=n_users)
+    taste_of = Evaluator(first, k).truth.taste_of_users
     for number in range(rounds + 1):
         # The same draws for every policy of a seed: what differs is theirs, and not chance.
         began, rng = time.process_time(), np.random.default_rng([seed, number, 7])
         data = taste.at(log) if number else first
         if not len(data.test):
             return
-        made = policy.fitted(taste, data, model, rng)
-        model, method = (made, made.method) if isinstance(made, Model) else (None, made)
+        fitted_now = policy.fitted(taste, data, model, rng)
+        model, method = (fitted_now, fitted_now.method) if isinstance(fitted_now, Model) else (None, fitted_now)
         evaluator = Evaluator(data, k, group_by=group_by)
         if number and not clicks.repeat:
-            hidden = np.union1d(log, shown)
-            evaluator.masked = Pairs((hidden // n_items).astype(np.int32), (hidden % n_items).astype(np.int32))
+            evaluator.masked = Pairs.from_keys(np.union1d(log, shown), n_items)
             evaluator.truth = replace(evaluator.truth, masked=(evaluator.masked.user, evaluator.masked.item))
         if policy.name in BOUNDS:  # they know users without a log too, who else get the most popular items
             evaluator.protocol = replace(evaluator.protocol, cold_users=0)
@@ -406,14 +402,14 @@ def _loop(
         likes = np.isin(keys, taste.liked) & places
         seen, clicked = clicks.clicked(likes, rng.random((2, *keys.shape)))
         shown = np.union1d(shown, keys[places])
-        found += np.bincount((keys // n_items)[seen & likes], minlength=n_users)
+        n_found += np.bincount((keys // n_items)[seen & likes], minlength=n_users)
         counts = np.bincount(log % n_items, minlength=n_items)
-        share = np.divide(found, wanted, out=np.full(n_users, np.nan), where=wanted > 0)
-        by_taste = [share[(taste_of == index) & (wanted > 0)] for index in range(len(TASTES))]
-        full = {f"{name.partition('/')[0]}@{k}{name[len(name.partition('/')[0]) :]}" for name in REPORTED}
+        share = np.divide(n_found, n_liked, out=np.full(n_users, np.nan), where=n_liked > 0)
+        by_taste = [share[(taste_of == index) & (n_liked > 0)] for index in range(len(TASTES))]
+        reported = {at_k(name, k) for name in REPORTED}
         yield (
             {"round": number}
-            | {name: value for name, value in result.metrics.items() if name in full or name.startswith("exposure")}
+            | {name: value for name, value in result.metrics.items() if name in reported or name.startswith("exposure")}
             | {
                 "click_rate": float((clicked & places).sum() / max(places.sum(), 1)),
                 "satisfaction": float(np.nanmean(share)),
@@ -430,7 +426,7 @@ def _loop(
 
 
 def _organic(taste: _Taste, clicks: ClickModel, k: int, rng: np.random.Generator) -> Keys:
-    """What users like of the items that they come across by themselves, popular ones more often."""
+    """Draw what users like of the items that they come across by themselves, popular ones more often."""
     each = round(k * clicks.organic / (1 - clicks.organic))
     counts = np.bincount(taste.data.train.item, minlength=taste.data.n_items) + 1.0
     items = rng.choice(len(counts), (taste.data.n_users, each), p=counts / counts.sum())

@@ -9,8 +9,6 @@ users with a value to see a difference of δ.  A user without a value (nothing n
 nothing, so all users are n over the share with one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -29,7 +27,7 @@ PLANNED = ("ndcg", "recall/niche", "aplt")
 
 @dataclass(frozen=True)
 class Need:
-    """What one metric needs."""
+    """Users and days that one metric needs."""
 
     metric: str
     one: float

@@ -1,7 +1,5 @@
 """Where popularity enters a run: message weights, contributions and DPAA's premise, by layer and popularity."""
 
-from __future__ import annotations
-
 from dpaa.trace._trace import RULE, Trace, trace_run
 
 __all__ = ["RULE", "Trace", "trace_run"]

@@ -7,8 +7,6 @@ rule compares its mean over the edges of the rarest fifth of the items with that
 change below 5% either way is *flat*; a fall means the premise *holds*, a rise that it is *reversed*.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,7 +18,7 @@ import torch
 from torch import Tensor
 
 from dpaa.data.ids import Floats, Mask
-from dpaa.data.pairs import popular_items, popularity_deciles
+from dpaa.data.pairs import mean_by_decile, popular_items, popularity_deciles
 from dpaa.errors import InputError
 from dpaa.graph._layers import edge_cosines
 from dpaa.graph.bipartite import BipartiteGraph, EdgeWeights
@@ -52,7 +50,7 @@ OF_EPOCHS = ("epoch", "embedding_shift", "pretrained_share", "iiw_by_decile")
 
 @dataclass(frozen=True)
 class Premise:
-    """What the vectors of one layer say about the premise."""
+    """The premise for the vectors of one layer."""
 
     vectors: Literal["own", "pretrained"]
     """Whose vectors: the run's, or those of the model it was pre-trained with."""
@@ -187,12 +185,6 @@ class Tracer:
         propagation.set_weights(self.weights)
         return [layer.rows() for layer in propagation.layers(TiledTable.from_dense(ego, TILE))]
 
-    def mean_by_decile(self, values: Floats) -> ByDecile:
-        """Mean over the edges of each decile's items."""
-        edges = np.bincount(self.edge_decile, minlength=DECILES)
-        sums = np.bincount(self.edge_decile, values, minlength=DECILES)
-        return [float(total / n) if n else None for total, n in zip(sums, edges, strict=True)]
-
     def premise(self, vectors: Tensor, whose: Literal["own", "pretrained"], layer: int | None) -> Premise:
         """Inverse interaction weights along the edges, from (n_nodes, d) vectors."""
         iiw = 1.0 - edge_cosines(self.graph, TiledTable.from_dense(vectors, TILE)).numpy()
@@ -200,7 +192,7 @@ class Tracer:
         # most.
         fifth = self.edge_decile // 2
         rare, popular = (float(iiw[fifth == f].mean()) if (fifth == f).any() else math.nan for f in (0, 4))
-        return Premise(whose, layer, self.mean_by_decile(iiw), rare, popular)
+        return Premise(whose, layer, mean_by_decile(iiw, self.edge_decile), rare, popular)
 
     def layer_weights(self, layer: int, items: Tensor | None) -> LayerWeights:
         """Weights of a layer's messages; with its item vectors, their mass too."""
@@ -209,7 +201,8 @@ class Tracer:
         if items is not None:
             length = _norms(items)[self.item]
             shares = [self._share(to_user * length), self._share(self.plain * length)]
-        return LayerWeights(layer, self.mean_by_decile(to_user), self.mean_by_decile(to_user / self.plain), *shares)
+        means = (mean_by_decile(values, self.edge_decile) for values in (to_user, to_user / self.plain))
+        return LayerWeights(layer, *means, *shares)
 
     def _share(self, mass: Floats) -> ByDecile | None:
         sums, total = np.bincount(self.edge_decile, mass, minlength=DECILES), float(mass.sum())
@@ -301,13 +294,12 @@ def _verdict(name: str, weighted: DPAA | None, premises: list[Premise], rare_edg
 
 def _pretrained_premises(model: Model, tracer: Tracer) -> list[Premise]:
     """The premise in the vectors of the run that this one was pre-trained with."""
-    origin = model.manifest.get("pretrained")
-    if not isinstance(origin, dict) or not isinstance(origin.get("run"), str):
+    if model.pretrained_run is None:
         return []
-    before = load(origin["run"])
+    before = load(model.pretrained_run)
     same = before.user_ids.equals(model.user_ids) and before.item_ids.equals(model.item_ids)
     if not isinstance(before.method, GraphMethod) or not same:
-        raise InputError(f"{origin['run']} has other users or items")
+        raise InputError(f"{model.pretrained_run} has other users or items")
     layers: list[Tensor] = []
     if before.method.name == PRETRAINED and np.array_equal(before.train.item, model.train.item):
         # Plain LightGCN has no weights of its own: as many layers as this run has.

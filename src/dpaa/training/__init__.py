@@ -1,7 +1,5 @@
 """The training loop of graph methods: optimizer, schedule, early stopping, checkpoints, several processes."""
 
-from __future__ import annotations
-
 from dpaa.training._checkpoint import Checkpoint, CheckpointFolder, Start
 from dpaa.training._state import Callbacks, EpochReport
 from dpaa.training.trainer import MONITOR, Interrupted, Trainer

@@ -1,7 +1,5 @@
 """Where a training starts or resumes, and what a checkpoint holds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable
@@ -98,6 +96,7 @@ class CheckpointFolder:
         ----------
         checkpoint : the new one
         """
+        # JSON in the header and nothing pickled: reading a checkpoint can run no code.
         tensors = {name: tensor.contiguous().cpu() for name, tensor in checkpoint.tensors.items()}
         about = {"progress": json.dumps({"at": checkpoint.at, "identity": checkpoint.identity})}
         remedy = "make room and continue with --resume"

@@ -173,7 +173,7 @@ class EarlyStopping:
 
     @classmethod
     def of(cls, method: GraphMethod) -> EarlyStopping:
-        """From the hyperparameters of a method; numbers of steps that are `auto` grow as the learning rate falls."""
+        """Take the hyperparameters of a method; numbers of steps that are `auto` grow as the learning rate falls."""
         auto = max(1, round(AUTO_DISTANCE / method.learning_rate))
         patience, minimum = (
             auto if steps == "auto" else steps for steps in (method.patience_steps, method.minimum_steps)
@@ -182,7 +182,7 @@ class EarlyStopping:
 
     def improved(self, epoch: int, value: float, step: int = 0) -> bool:
         """Whether this epoch is the best so far, which is then kept."""
-        if value <= self.best.value:
+        if value <= self.best.value:  # the earlier of equals stays: it is the shorter training
             return False
         self.best.value, self.best.epoch, self.best.step = value, epoch, step
         return True

@@ -7,8 +7,6 @@ sends the others a few numbers per triple and nothing of the layers.  Rank 0 alo
 validates and shows; what it reads or decides is broadcast.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,7 +47,7 @@ class Peers:
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if joined else (0, 1)
 
     def everyone(self, part: Tensor) -> list[Tensor]:
-        """What each process has, by rank; all of one shape."""
+        """Gather a tensor from every process, by rank; all of one shape."""
         parts = [torch.empty_like(part) for _ in range(self.count)]
         with _lost():
             dist.all_gather(parts, part)
@@ -66,7 +64,7 @@ class Peers:
             dist.recv(part, sender)
 
     def broadcast(self, value: Value) -> Value:
-        """What rank 0 passes, in every process; in a single one, the value itself."""
+        """Return what rank 0 passes, in every process; in a single one, the value itself."""
         values = [value]
         if self.count > 1:
             with _lost():
@@ -142,7 +140,7 @@ class SharedColumns(Columns):
         return _Whole.apply(rows, self)  # type: ignore[no-any-return, no-untyped-call]
 
     def gathered(self, rows: Tensor) -> Tensor:
-        """The same without gradient."""
+        """Whole rows from this process's columns, without gradient.  (n, width) → (n, size)."""
         widest = max(self._widths)
         if self.width < widest:
             rows = torch.cat([rows, rows.new_zeros(len(rows), widest - self.width)], dim=1)
@@ -190,15 +188,5 @@ def process_group() -> Iterator[None]:
 
 
 def peers() -> Peers:
-    """All processes of this training."""
+    """All processes of this training; rank 0 writes, validates and shows."""
     return Peers()
-
-
-def rank() -> int:
-    """Number of this process; 0 writes, validates and shows."""
-    return peers().rank
-
-
-def broadcast(value: Value) -> Value:
-    """What rank 0 passes, in every process."""
-    return peers().broadcast(value)

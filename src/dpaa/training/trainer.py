@@ -1,7 +1,5 @@
 """The training loop: batches, Adam, validation, early stopping, checkpoints."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable
@@ -228,10 +226,10 @@ class Trainer:
         self.method.tables.update_embeddings()
         valid = self.validate(self.method) if self._columns.leads else {}
         self.method.tables.drop_embeddings()
-        return valid if self._columns.alone else distributed.broadcast(valid)
+        return valid if self._columns.alone else distributed.peers().broadcast(valid)
 
     def _agreed(self, *wishes: bool) -> tuple[bool, ...]:
-        """What rank 0 wishes."""
+        """Return the wishes of rank 0 in every process."""
         if self._columns.alone:
             return wishes
         return tuple(map(bool, distributed.peers().everyone(torch.tensor(wishes))[0]))

@@ -3,8 +3,6 @@
 Both need Optuna, an extra, and are imported from their modules; the names below do not.
 """
 
-from __future__ import annotations
-
 from dpaa.tuning.processes import in_pool, stop_requested
 from dpaa.tuning.space import search_space
 from dpaa.tuning.trial import Trial, TuningGoal, trials_behind

@@ -5,8 +5,6 @@ Optuna keeps the trials and, in a shared storage, a heartbeat of each that is tr
 wanted, whoever works on the study.  Those of a lost trial (killed, interrupted) are drawn again.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import warnings
@@ -182,7 +180,7 @@ class Study:
         """All trials but those that wait, or whose hyperparameters had been tried before."""
         shown = self._optuna.get_trials(states=(*ACTIVE, TrialState.FAIL))
         ended = (TrialState.COMPLETE, TrialState.PRUNED)
-        return [_record(one, self.goal) for one in shown if OUTCOME in one.user_attrs or one.state not in ended]
+        return [_record(trial, self.goal) for trial in shown if OUTCOME in trial.user_attrs or trial.state not in ended]
 
     def write(self) -> list[Trial]:
         """All trials, which are also written to `trials.jsonl`."""
@@ -204,18 +202,19 @@ class Study:
 
         A draw depends on the seed and on the trials so far alone: an interrupted study continues as it would have.
         """
-        drawn = [_key(one) for one in self._optuna.get_trials(states=ACTIVE)]
+        drawn = [_key(trial) for trial in self._optuna.get_trials(states=ACTIVE)]
         if len(set(drawn)) >= self.wanted:
             return False
         repeats = len(drawn) - len(set(drawn))
         failed = self._optuna.get_trials(states=(TrialState.FAIL,))
-        queue = [one.params for one in failed if SETTINGS in one.user_attrs and _key(one) not in drawn]
+        queue = [trial.params for trial in failed if SETTINGS in trial.user_attrs and _key(trial) not in drawn]
         if (self.listed or repeats) and (size(self.space) or SMALL + 1) <= SMALL:
             every = points(self.space, self.seed, self.first)
             queue += [point for point in every if json.dumps(point) not in drawn]
         if queue or not drawn:
             self._optuna.enqueue_trial([*queue, self.first][0])
         seed = int(np.random.SeedSequence([self.seed, len(set(drawn)), repeats]).generate_state(1)[0])
+        # A new sampler for each draw, whose seed is a function of what was tried: who draws does not matter.
         self._optuna.sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
         return True
 
@@ -239,7 +238,7 @@ class Study:
 
                 def objective(trial: optuna.Trial, turn: ExitStack = turn) -> float:
                     drawn = {name: _suggest(trial, name, tried) for name, tried in self.space.items()}
-                    known = [one.user_attrs.get(SETTINGS) for one in self._optuna.get_trials(states=ACTIVE)]
+                    known = [other.user_attrs.get(SETTINGS) for other in self._optuna.get_trials(states=ACTIVE)]
                     trial.set_user_attr(SETTINGS, drawn)
                     if drawn in known:
                         raise optuna.TrialPruned
@@ -280,7 +279,7 @@ class Study:
             callbacks = Callbacks(on_epoch=on_epoch, stop_requested=stop_requested)
             model = fit_method(method, blind, callbacks, pretrained=self._pretrained(method, data), dial=False)
             outcome["metrics"] = self.goal.measure(model.method, blind)
-            outcome["best_epoch"] = (model.manifest.get("training") or {}).get("best_epoch")
+            outcome["best_epoch"] = model.entry("training").get("best_epoch")
             outcome["lookups"] = model.manifest.get("lookups") or 1
         except optuna.TrialPruned:
             pruned = True
@@ -341,7 +340,7 @@ def _suggest(trial: optuna.Trial, name: str, tried: Dimension) -> Any:
 
 
 def _record(frozen: FrozenTrial, goal: TuningGoal) -> Trial:
-    """A trial as it is shown."""
+    """Convert a trial of Optuna."""
     outcome = frozen.user_attrs.get(OUTCOME, {})
     value = outcome.get("metrics", {}).get(goal.key, max(outcome.get("curve", ()), default=None))
     state = "diverged" if "diverged" in outcome else {"FAIL": "lost"}.get(frozen.state.name, frozen.state.name.lower())

@@ -7,8 +7,6 @@
 The same call resumes a benchmark, and with more methods or trials adds to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +92,7 @@ def benchmark(
     need_whole(seeds, "seeds")
     for split in ("valid", "test"):
         Evaluator(data, 20, split, "drop")  # refuses a split that is empty, or of which nothing is left
-    about = {"format": FORMAT, "dataset": {"name": data.name, "fingerprint": data.fingerprint}, "seed": seed}
+    about = {"format": FORMAT, "dataset": data.identity, "seed": seed}
     how: dict[str, Any] = {"trials": trials, "seeds": seeds, "jobs": jobs, "seed": seed, "prune_after": 0, "say": say}
     studies: dict[str, TuneResult] = {}
     notes: list[str] = []

@@ -1,7 +1,5 @@
 """A pool of processes that train: one core each, stopped by their parent, gone when it is gone."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -92,7 +90,7 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _begin(stop: Event) -> None:
-    """In each worker, before its first call."""
+    """Prepare a worker, before its first call."""
     global _stop
     _stop = stop
     torch.set_num_threads(1)

@@ -1,7 +1,5 @@
 """What a search may try: the paper's grids point by point, ranges around them, or lists of values."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -179,7 +177,7 @@ def first_point(untuned: Method, space: Space) -> dict[str, Any]:
 
 
 def _values(dimension: Dimension) -> Sequence[Any] | None:
-    """One by one; None where they are endless."""
+    """List the values of a dimension; None where they are endless."""
     if isinstance(dimension, tuple):
         return dimension
     return range(int(dimension.low), int(dimension.high) + 1) if dimension.whole else None

@@ -1,7 +1,5 @@
 """Trials of a study and the metrics they are judged by; nothing here needs Optuna."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -15,7 +13,7 @@ from dpaa._io import read_bytes
 from dpaa.data.dataset import Dataset
 from dpaa.errors import InputError
 from dpaa.evaluation.evaluator import Evaluator
-from dpaa.evaluation.metrics import GROUPS, METRICS
+from dpaa.evaluation.metrics import GROUPS, METRICS, Metric
 from dpaa.methods.base import Method
 
 TRAINED = ("complete", "pruned", "diverged")
@@ -112,7 +110,7 @@ class TuningGoal:
 
     @cached_property
     def _limit(self) -> tuple[str, float] | None:
-        """The other metric and its share."""
+        """The metric that may lose, and the share that may be lost."""
         match = _LIMIT.fullmatch(self.most_loss or "")
         if self.most_loss is not None and match is None:
             raise InputError(f"--max-loss takes KEY=SHARE, got {self.most_loss!r}; write for example ndcg@20=2%")
@@ -158,11 +156,12 @@ class TuningGoal:
         """
         if self._limit:
             key, share = self._limit
-            best = max(_merit(key, one[key]) for one in (metrics, *others))
-            excess = (best - _merit(key, metrics[key])) / max(abs(best), 1e-12) - share
+            merit = Metric.of(key).merit
+            best = max(merit(trial[key]) for trial in (metrics, *others))
+            excess = (best - merit(metrics[key])) / max(abs(best), 1e-12) - share
             if excess > 0:
                 return -OUT_OF_BOUNDS * (1 + excess)
-        return _merit(self.key, metrics[self.key])
+        return Metric.of(self.key).merit(metrics[self.key])
 
     def ranked(self, trials: Iterable[Trial]) -> list[Trial]:
         """Rank the finished trials, the best first; of equal trials the earlier.
@@ -177,7 +176,3 @@ class TuningGoal:
         """
         complete = [trial for trial in trials if trial.state == "complete"]
         return sorted(complete, key=lambda trial: -self.merit(trial.metrics, [one.metrics for one in complete]))
-
-
-def _merit(key: str, value: float) -> float:
-    return METRICS[key.partition("@")[0]].merit(value)

@@ -11,8 +11,6 @@ A trial's value is the validation recall@20, or another metric, of the finished 
 strengths that methods such as PPAC choose after training.  The test split is never opened.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
@@ -71,7 +69,7 @@ class TuneResult:
 
     @property
     def seconds(self) -> float:
-        """Spent in trials, by all workers."""
+        """Seconds spent in trials, by all workers."""
         return sum(trial.seconds or 0.0 for trial in self.trials)
 
     def as_json(self) -> dict[str, Any]:
@@ -161,7 +159,7 @@ def tune(
     wanted = trials or (points if space == "paper" and points else TRIALS)
     about = {  # what all trials have in common: results with another of these are not comparable
         "format": FORMAT,
-        "dataset": {"name": data.name, "fingerprint": data.fingerprint},
+        "dataset": data.identity,
         "method": kind.name,
         "version": kind.version,
         "space": {"name": space, **in_words(searched)},
@@ -233,27 +231,20 @@ def described_folder(folder: Path, name: str, about: Mapping[str, Any]) -> Itera
     about : what all calls in this folder have in common
     """
     home = _io.check_folder_name(folder)
-    created = [home, *_io.missing_folders(home)]
     new = not home.exists()
-    try:
-        with hold_folder(home, folder):
-            if (home / name).exists():
-                before = _io.read_json(home / name, _io.LARGE_JSON, "restore it or choose another folder with --out")
-                changed = next((key for key in about if before.get(key) != about[key]), None)
-                if changed is not None:
-                    raise InputError(
-                        f"{folder} belongs to a call with another {changed}; choose another folder with --out"
-                    )
-            elif home.is_file() or (not new and any(one.name[0] != "." for one in home.iterdir())):
-                raise InputError(
-                    f"{folder} holds something else than {name} and its results; choose another with --out"
-                )
-            else:
-                _io.write_file(_io.own_folder(home, REMEDY) / name, _io.as_json(about), REMEDY)
+    with hold_folder(folder):
+        if (home / name).exists():
+            before = _io.read_json(home / name, _io.LARGE_JSON, "restore it or choose another folder with --out")
+            changed = next((key for key in about if before.get(key) != about[key]), None)
+            if changed is not None:
+                raise InputError(f"{folder} belongs to a call with another {changed}; choose another folder with --out")
+        elif home.is_file() or (not new and any(file.name[0] != "." for file in home.iterdir())):
+            raise InputError(f"{folder} holds something else than {name} and its results; choose another with --out")
+        else:
+            _io.write_file(_io.own_folder(home, REMEDY) / name, _io.as_json(about), REMEDY)
+        try:
             yield home
-    except InputError:
-        if new and home.exists() and not any(one.is_dir() or one.name == TRIAL_LINES for one in home.iterdir()):
-            _io.remove_folder(home)
-        raise
-    finally:
-        _io.remove_empty(created)
+        except InputError:
+            if new and not any(file.is_dir() or file.name == TRIAL_LINES for file in home.iterdir()):
+                _io.remove_folder(home)
+            raise

@@ -14,8 +14,6 @@ training split; `small_matrix.csv`, where every user saw every video, is validat
 and its videos are the candidates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

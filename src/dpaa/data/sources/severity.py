@@ -10,8 +10,6 @@ was (nearly) complete, such as KuaiRec's small matrix.
 5. Training set = union of 2 and 4, so it shrinks as severity grows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from dpaa.data.dataset import ABOUT_FILE, Dataset, read_dataset
-from dpaa.data.ids import IDS, SPLITS, Column, Ints, distinct_ids, encode
+from dpaa.data.ids import IDS, SPLITS, Column, Ints, SplitName, distinct_ids, encode
 from dpaa.data.inputs import open_log
 from dpaa.data.log import ColumnNames, PositiveRule, Reading, read_log
 from dpaa.data.prepare import VALIDATION_EXPOSURE
@@ -49,11 +47,15 @@ def read_pairs(
     sorted `user_id, item_id`, and notes
     """
     if len(sources) == 1 and (Path(sources[0]) / ABOUT_FILE).exists():
-        dataset = read_dataset(sources[0])
-        return pl.concat([dataset.frame(split).select(IDS) for split in SPLITS]).unique().sort(IDS), []
+        return distinct_pairs(read_dataset(sources[0])), []
     rule = PositiveRule.parse(positive) if positive else None
     log = read_log(open_log(sources, file_format), columns, rule, Reading(may_drop=False), once=True)
     return log.frame.select(IDS), list(log.notes)
+
+
+def distinct_pairs(data: Dataset, splits: Sequence[SplitName] = SPLITS) -> pl.DataFrame:
+    """Pairs of some splits, each once: sorted `user_id, item_id`."""
+    return pl.concat([data.frame(split).select(IDS) for split in splits]).unique().sort(IDS)
 
 
 def with_severity(
@@ -150,7 +152,7 @@ def with_randomised(data: Dataset, share: float = 0.5, seed: int = 0) -> Dataset
     made = Dataset.of(
         {"train": data.frame("train"), "valid": valid.filter(~chosen), "test": data.frame("test")},
         name=f"{data.name}-randomised",
-        candidates=None if data.candidates is None else data.item_ids.gather(data.candidates),
+        candidates=data.candidate_ids,
         about=data.about | {"randomised": f"{share:.0%} of validation, seed {seed}"},
         notes=[f"{int(chosen.sum()):,} of the {len(valid):,} validation pairs are set aside for training"],
         randomised=valid.filter(chosen).select(IDS),

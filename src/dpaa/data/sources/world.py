@@ -23,8 +23,6 @@ should be measured on: it has tastes and appeal in it, but no promotion.
 (`scripts/example_log.py` made it).
 """
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import dataclass
 from importlib import resources
@@ -168,14 +166,14 @@ REMEDY = "choose another folder with --out"
 
 
 def example_files() -> dict[str, bytes]:
-    """Read both files, by name."""
+    """Read the clicks and the titles of the example, by file name."""
     folder = resources.files("dpaa.data").joinpath("example")
     packed = folder.joinpath(f"{CLICKS}.gz").read_bytes()
     return {CLICKS: gzip.decompress(packed), TITLES: folder.joinpath(TITLES).read_bytes()}
 
 
 def write_example(folder: str | Path, overwrite: bool = False) -> list[Path]:
-    """Write both files into a folder.
+    """Write the clicks and the titles of the example into a folder.
 
     Parameters
     ----------

@@ -1,7 +1,5 @@
 """What re-rankers of the best candidates share: how many those are, and the way there and back."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Annotated, Literal
@@ -26,14 +24,14 @@ class TopCandidates(Reranker):
 
     @abstractmethod
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
-        """Which positions of the candidates make the list?  (users, k), −1 where nothing is left.
+        """Choose the candidates that make the list, by position.  (users, k), −1 where nothing is left.
 
         Scores (users, n) fall along each row from 1 to 0, −inf where there is no candidate; items are indices, of the
         same shape.
         """
 
     def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
-        """The list's own scores and columns."""
+        """Arrange each user's best columns; they keep their scores."""
         return _of_the_best(self, self.depth, scores, users, k, candidates)
 
     def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
@@ -84,19 +82,19 @@ class Rescored(Reranker):
 
     @abstractmethod
     def rescored(self, scores: Tensor, popularity: Tensor) -> Tensor:
-        """What is the new score?  Scores (users, n), −inf where there is no candidate, which stays; float64.
+        """Compute new scores.  Scores (users, n), −inf where there is no candidate, which stays; float64.
 
         Popularity is the items' training count, (n,) or (users, n).
         """
 
     def rerank(self, scores: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
-        """The highest new scores."""
+        """List the highest new scores."""
         if self.depth == "all":
             return top_k(self.rescored(scores.double(), candidates.popularity), k)
         return _of_the_best(self, self.depth, scores, users, k, candidates)
 
     def rerank_lists(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Picked:
-        """The same of lists; ties go to the better rank."""
+        """List the highest new scores of given lists; ties go to the better rank."""
         n = scores.shape[1] if self.depth == "all" else max(self.depth, k)
         popularity = candidates.graph.item_degree[items[:, :n].clamp(min=0)]
         return top_k(self.rescored(scores[:, :n].double(), popularity), k)
@@ -105,7 +103,7 @@ class Rescored(Reranker):
 def _of_the_best(
     reranker: Reranker, depth: int, scores: Tensor, users: Tensor, k: int, candidates: Candidates
 ) -> Picked:
-    """Each user's best columns as a list, and what the re-ranker makes of it."""
+    """Re-rank each user's best columns as a list."""
     values, columns = top_k(scores, min(max(depth, k), scores.shape[1]))
     items = columns if candidates.items is None else candidates.items[columns.clamp(min=0)]
     values, positions = reranker.rerank_lists(values, items, users, k, candidates)
@@ -118,7 +116,7 @@ Returns what it would be worth to take it, of the same shape."""
 
 
 def normalised(scores: Tensor) -> Tensor:
-    """Each user's scores from 0 (the last candidate's) to 1 (the first's), 0 where all are equal.  float64.
+    """Scale each user's scores to 0 (the last candidate) … 1 (the first), 0 where all are equal.  float64.
 
     −inf marks what is no candidate and stays.  Of two scores the higher is never below the other afterwards.
     """
@@ -130,7 +128,7 @@ def normalised(scores: Tensor) -> Tensor:
 
 
 def greedy(scores: Tensor, groups: Tensor, n_groups: int, k: int, gain: Gain) -> Tensor:
-    """Places of the candidates that make the lists, in their order; ties go to the better base rank.
+    """Fill lists item by item with the candidate of the largest gain; ties go to the better base rank.
 
     Scores (users, candidates) fall along each row and end in −inf where there is no candidate; groups, of the same
     shape, count from 0.  Returns (users, k) int64, −1 where nothing is left.
@@ -175,7 +173,7 @@ def popularity_groups(candidates: Candidates, *shares: float) -> Tensor:
 
 
 def history_shares(candidates: Candidates, users: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """What part of each user's history is of each group, (users, n_groups) float64; 0 for all without a history."""
+    """Share of each group in each user's history, (users, n_groups) float64; 0 throughout without a history."""
     owner, item = candidates.taken(users)
     counts = torch.bincount(owner * n_groups + group[item], minlength=len(users) * n_groups).view(-1, n_groups).double()
     return counts / counts.sum(dim=1, keepdim=True).clamp(min=1.0)

@@ -10,8 +10,6 @@ over three groups of items, by how much of the interactions they cover.  The dis
 with p the groups' shares of the user's history and q those of the list (Steck, RecSys 2018, with genres as groups).
 """
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar
 

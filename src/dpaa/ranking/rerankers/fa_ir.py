@@ -4,8 +4,6 @@ A list of n is fair where the number of its niche items is no surprise for n dra
 smallest t with P(X ≤ t) > α, X binomial.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch
@@ -22,7 +20,7 @@ NICHE = 1
 
 
 def _fewest_protected(k: int, share: float, significance: float) -> list[int]:
-    """How many protected items the first 1, 2, …, k ranks need."""
+    """Count the protected items that the first 1, 2, …, k ranks need."""
     needed, fewest = [], 0
     for length in range(1, k + 1):
         while bdtr(fewest, length, share) <= significance:  # never falls as lists grow

@@ -7,8 +7,6 @@ producer); here it may also be the value of a column, such as the publisher.  Wi
 below a floor that can be reached; a maximum flow from groups to users then says who takes how many of which group.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,15 +48,15 @@ class FairRec(Grouped):
         what = f"fairrec with strength {self.strength:g}: {places:,} places for {n_groups:,} groups of items"
         if self.strength and not floor:
             raise InputError(f"{what}, a floor below 1; rank more users at once, or group by a coarser column")
-        left = np.full(candidates.graph.n_items if self.by is None else n_groups, floor)
+        lacking = np.full(candidates.graph.n_items if self.by is None else n_groups, floor)
         if self.by is None and candidates.items is not None:
-            left[np.setdiff1d(np.arange(len(left)), candidates.items.cpu().numpy())] = 0
-        wanted = left.copy()
-        taken = _round_robin(free, group, left, k)
-        if left.any():
-            taken, left = _by_flow(free, group, wanted, k)
-        if left.any():
-            short = f"{int((left > 0).sum()):,} of them cannot reach their floor of {floor:,}"
+            lacking[np.setdiff1d(np.arange(len(lacking)), candidates.items.cpu().numpy())] = 0
+        wanted = lacking.copy()
+        taken = _round_robin(free, group, lacking, k)
+        if lacking.any():  # stuck below a floor, which another order of turns may reach
+            taken, lacking = _by_flow(free, group, wanted, k)
+        if lacking.any():
+            short = f"{int((lacking > 0).sum()):,} of them cannot reach their floor of {floor:,}"
             raise InputError(f"{what}; {short} with the candidates there are; lower the strength")
         free &= ~taken
         spare = k - taken.sum(axis=1, keepdims=True)
@@ -69,24 +67,24 @@ class FairRec(Grouped):
         return torch.from_numpy(positions).to(scores.device)
 
 
-def _round_robin(free: Mask, group: Ints, left: Ints, k: int) -> Mask:
+def _round_robin(free: Mask, group: Ints, lacking: Ints, k: int) -> Mask:
     """Candidates that users take in turn, (users, candidates); `left`, what each group still lacks, is counted down."""
     taken = np.zeros_like(free)
     for _ in range(k):
-        before = int(left.sum())
+        before = int(lacking.sum())
         for row in range(len(free)):
-            wanted = free[row] & ~taken[row] & (left[group[row]] > 0)
+            wanted = free[row] & ~taken[row] & (lacking[group[row]] > 0)
             best = int(wanted.argmax())
             if wanted[best]:
                 taken[row, best] = True
-                left[group[row, best]] -= 1
-        if int(left.sum()) in (0, before):
+                lacking[group[row, best]] -= 1
+        if int(lacking.sum()) in (0, before):
             break
     return taken
 
 
 def _by_flow(free: Mask, group: Ints, wanted: Ints, k: int) -> tuple[Mask, Ints]:
-    """The same by a maximum flow: source, groups, users, sink.  Returns what is taken, and what groups still lack."""
+    """Fill floors by a maximum flow: source, groups, users, sink.  Returns what is taken, and what groups lack."""
     (m, _), n = free.shape, len(wanted)
     row, column = np.nonzero(free)
     users = np.arange(n + 1, n + m + 1)
@@ -97,6 +95,6 @@ def _by_flow(free: Mask, group: Ints, wanted: Ints, k: int) -> tuple[Mask, Ints]
     edges: Any = csr_matrix((most, (tails, heads)), shape=size, dtype=np.int32)  # scipy's types say arrays alone
     flow = maximum_flow(edges, 0, n + m + 1).flow[1 : n + 1, n + 1 : n + m + 1]
     taken = np.zeros_like(free)
-    for one, user in zip(*flow.nonzero(), strict=True):
-        taken[user, np.flatnonzero(free[user] & (group[user] == one))[: flow[one, user]]] = True
+    for index, user in zip(*flow.nonzero(), strict=True):
+        taken[user, np.flatnonzero(free[user] & (group[user] == index))[: flow[index, user]]] = True
     return taken, wanted - np.asarray(flow.sum(axis=1)).ravel()

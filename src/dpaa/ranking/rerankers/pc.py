@@ -5,8 +5,6 @@
 with d training counts and both norms over the user's candidates.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

@@ -3,8 +3,6 @@
 s'_ui = s_ui (d_i + 1)^−α / mean of (d + 1)^−α,     s from 0 to 1 per user
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch
@@ -15,7 +13,7 @@ from dpaa.ranking.rerankers._greedy import Rescored, normalised
 
 
 class Scale(Rescored):
-    """The more popular, the smaller the factor."""
+    """Scores times a factor that falls with popularity."""
 
     name: ClassVar[str] = "scale"
     title: ClassVar[str] = "scores divided by a power of popularity"

@@ -6,8 +6,6 @@ with c the item's group, popular or niche (or its value of the column `by`), P(c
 and S the list so far (Abdollahpouri, Burke and Mobasher, FLAIRS 2019; the principle is Santos et al.'s, WWW 2010).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch
@@ -20,7 +18,7 @@ from dpaa.ranking.rerankers._greedy import Grouped, greedy, history_shares
 
 
 def coverage(kind: str, counts: Tensor) -> Tensor:
-    """How much of a group is still to be covered, 1 to 0, by how many of each are in the list.  (users, groups)."""
+    """Share of each group that is still to be covered, 1 to 0, by how many are in the list.  (users, groups)."""
     if kind == "binary":
         return (counts == 0).double()
     length = counts.sum(dim=1, keepdim=True)
@@ -45,7 +43,7 @@ class XQuAD(Grouped):
     """Popular items cover this share of the training interactions."""
 
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
-        """Greedily."""
+        """Fill the list greedily by score and coverage."""
         (group, n_groups), share = self.groups(candidates, self.popular_mass), self.strength
         wanted = history_shares(candidates, users, group, n_groups)
 

@@ -5,8 +5,6 @@ method is then fitted on all training pairs for that many epochs, and the test s
 `refit` are tested as their authors do it: the model that chose, which the held-out pairs are new to.
 """
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import time
@@ -215,7 +213,7 @@ def _measure(
 
 
 def _balanced(whole: Dataset, per_item: int, name: str) -> Dataset:
-    """Training pairs without some of each item (a third of them at most), drawn from those of users with others."""
+    """Hold out some training pairs of each item (a third of them at most), of users who keep others."""
     pairs = whole.frame("train").sample(fraction=1.0, shuffle=True, seed=0)
     of_item, left = pl.int_range(pl.len()).over("item_id"), pl.int_range(pl.len(), 0, -1).over("user_id")
     share = pl.min_horizontal(pl.lit(per_item), pl.len().over("item_id") // 3)
@@ -241,7 +239,7 @@ def _fit(folder: Path, data: Dataset, method: Method, callbacks: Callbacks, **ho
 
 
 def _commit() -> str | None:
-    """Of the checkout that this is, if it is one."""
+    """Commit of the checkout that this is, if it is one."""
     words = ["git", "-C", str(Path(dpaa.__file__).parent), "rev-parse", "--short", "HEAD"]
     try:
         return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
