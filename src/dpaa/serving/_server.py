@@ -54,7 +54,7 @@ class Protocol(HttpToolsProtocol):
             self._unread += len(part)
             super().data_received(part)
             if self._unread > MOST_HEAD:
-                self._refuse(431, f"the head of the request is larger than {MOST_HEAD:,} bytes")
+                self._refuse(431, f"the request header is larger than {MOST_HEAD:,} bytes")
 
     def on_message_begin(self) -> None:
         """Start the clock for the head of this request."""
@@ -81,7 +81,7 @@ class Protocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP request like any other mistake."""
-        self._refuse(400, f"this is no HTTP request that can be read ({msg.rstrip('.')})")
+        self._refuse(400, f"this is not a valid HTTP request ({msg.rstrip('.')})")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
