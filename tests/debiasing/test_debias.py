@@ -113,7 +113,7 @@ def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> 
     allowed = [one for one in points if one.metrics["coverage@10"] >= 0.6 and one.metrics["aplt@10"] > 0.35]
     found = debias(tmp_path, data, targets=["coverage >= 60%", "aplt@10>0.35"], **QUICK)
     assert found.point.accuracy[0].mean() == max(one.accuracy[0].mean() for one in allowed)
-    assert "validation users, by whom it was chosen: " in " ".join(found.sentences())
+    assert "validation users, the same that it was selected on: " in " ".join(found.sentences())
     assert found.choice.why == "the most accurate of all points with coverage@10>=0.6 and aplt@10>0.35 on validation"
 
 
@@ -136,7 +136,7 @@ def test_gain_and_cost_are_of_the_choices_made_without_each_user(data: Dataset, 
     assert found.statement.better == (both["ndcg@10_after"] > both["ndcg@10"]).mean()
     assert found.statement.worse == (both["ndcg@10_after"] < both["ndcg@10"]).mean()
     agreeing = sum(one == found.point.candidate for one in picks)
-    words = f"on {len(both)} validation users, each with the choice made without them (5 folds; {agreeing} of 5"
+    words = f"on {len(both)} held-out validation users ({agreeing} of 5 folds select this point)"
     assert words in " ".join(found.sentences())
 
 

@@ -49,12 +49,12 @@ def _in_epochs(name: str) -> bool:
 
 
 class OtherRunError(InputError):
-    """A model is there already, and it is not the one that is wanted."""
+    """The folder has another model than the requested one."""
 
 
 @dataclass
 class ModelStore:
-    """Trains and reads what a frontier is made of.
+    """Trains or reads the models of a frontier.
 
     Parameters
     ----------
