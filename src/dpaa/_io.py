@@ -216,7 +216,7 @@ def check_file_target(
         raise InputError(f"{file} already exists; pass --overwrite or name another file")
     around = next(folder for folder in target.parents if folder.exists() or not make_folders)
     if not around.is_dir():
-        raise InputError(f"cannot write {file} ({_shown(around)} is no folder); make it first or name another file")
+        raise InputError(f"cannot write {file} ({_shown(around)} is not a folder); create it or name another file")
 
 
 def missing_folders(folder: Path) -> list[Path]:

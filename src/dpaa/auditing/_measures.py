@@ -430,7 +430,7 @@ def _drift_at(log: Interactions, moment: str) -> Drift:
         raise InputError(f"{moment!r} is no time of {log.source}; give one such as {stamps[0]}") from None
     early = (stamps < cut[0]).to_numpy()
     if early.all() or not early.any():
-        raise InputError(f"{log.source} has nothing before {moment} or nothing from then on; choose another time")
+        raise InputError(f"{log.source} has no interactions before {moment} or none from then on; choose another time")
     parts = [
         np.bincount(item[rows], count[rows], minlength=log.data.n_items).astype(np.float64) for rows in (early, ~early)
     ]

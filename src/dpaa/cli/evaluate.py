@@ -64,7 +64,7 @@ def evaluate(
     # A folder of lists has parts: shards, or what Spark has written.
     lists = source.is_file() or source.suffix.lower() in options.TABLES or any(source.glob("part-*"))
     if lists and dataset is None:
-        raise InputError(f"{source} does not say what it should have recommended; name the dataset with --dataset")
+        raise InputError(f"{source} has no test split of its own; name the dataset with --dataset")
     if lists and (popularity_dial or rerank):
         raise InputError(f"--popularity-dial and --rerank need the scores of a run, {source} has none; leave them out")
     if split not in ("valid", "test"):

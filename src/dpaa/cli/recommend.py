@@ -178,7 +178,7 @@ def rerank(
     if model is not None and data is not None:
         model.check_trained_on(data, "leave --dataset out")
     if data is None and (model is None or recipe is not None):
-        raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
+        raise InputError(f"{source} does not contain item popularity; name the dataset with --dataset")
     notes: list[str] = []
     if recipe is not None and data is not None:
         blocks = iter([dpaa.rerank(source if model is None else model, recipe, data, k, notes.append)])

@@ -67,5 +67,5 @@ def _read_token(file: Path | None) -> str | None:
         return os.environ.get("DPAA_SERVE_TOKEN", "").strip() or None
     token = read_text(file, 10_000).strip()
     if not token.isascii() or len(token.split()) != 1:
-        raise InputError(f"{file} holds no token: one word is needed; make it with `openssl rand -hex 32`")
+        raise InputError(f"{file} has no token; it must be one word; create one with `openssl rand -hex 32`")
     return token

@@ -138,7 +138,7 @@ def read_entries(
     parts = {str(path): load(path) if Path(path).is_dir() else Path(path) for path in paths}
     models = [one for one in parts.values() if isinstance(one, Model)]
     if dataset is None and not models:
-        raise InputError(f"{paths[0]} does not say what it should have recommended; name the dataset with --dataset")
+        raise InputError(f"{paths[0]} has no test split of its own; name the dataset with --dataset")
     if dataset is None:
         last = max(reversed(models), key=lambda one: str(one.manifest.get("finished", "")))
         data = last.trained_on.read(Path(str(last.path)))  # the others may be of earlier states of its log

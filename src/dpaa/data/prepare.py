@@ -227,7 +227,7 @@ def append_table(
     try:
         recipe = Recipe.model_validate(about.get(RULES))
     except ValidationError:
-        rules = "does not say by which rules it was made of a log"
+        rules = "does not record how it was made from a log"
         raise InputError(f"dataset {name} {rules}; make it again with `dpaa data log`") from None
     rule = recipe.split
     if rule is not None and rule.kind == "time-windows":
@@ -247,7 +247,7 @@ def append_table(
     times = [_times(old), _times(new)]
     if times[0] != times[1]:
         both = f"{times[0]} in dataset {name} and {times[1]} in {table.name}"
-        raise InputError(f"times are {both}; write them alike")
+        raise InputError(f"times are {both}; use the same format")
     if times[0] == "dates":
         new = new.with_columns(pl.col(Column.TIMESTAMP).cast(old[Column.TIMESTAMP].dtype))
     again = new.join(old, on=IDS, how="semi")

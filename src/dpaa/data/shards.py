@@ -36,7 +36,7 @@ class Shard:
         """Read `3/16`."""
         numbers = [int(one) for one in text.split("/") if re.fullmatch("[0-9]{1,5}", one)]
         if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
-            raise InputError(f"{text!r} is no shard; write 3/16 for the third of sixteen")
+            raise InputError(f"{text!r} is not a shard; write 3/16 for the third of sixteen")
         return cls(*numbers)
 
     def rows(self, n: int) -> slice:

@@ -406,7 +406,7 @@ def _begun(folder: str | Path) -> Iterator[Path]:
         with hold_folder(home, folder):
             entries = [one.name for one in home.iterdir() if one.name[0] != "."] if home.is_dir() else []
             if home.is_file() or not set(entries) <= set(OWN):
-                raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
+                raise InputError(f"{folder} holds something other than a frontier; choose another folder with --out")
             _io.check_within(home / CHOSEN, home)
             yield _io.own_folder(home, REMEDY)
     finally:

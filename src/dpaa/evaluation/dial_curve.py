@@ -171,7 +171,7 @@ def active_kappa(dial: object) -> float:
     """
     kappa = dial.get("kappa") if isinstance(dial, dict) and SUGGESTED in dial else 0.0
     if isinstance(kappa, bool) or not isinstance(kappa, int | float) or not abs(kappa) <= LARGEST_DIAL:
-        raise InputError(f"the run's popularity dial is damaged (it stands at {kappa!r}); {AGAIN}")
+        raise InputError(f"the run's popularity dial is damaged (its value is {kappa!r}); {AGAIN}")
     return float(kappa)
 
 

@@ -193,7 +193,7 @@ def check_export(folder: Path, to: str, overwrite: bool) -> None:
         raise InputError(f"{folder} is a file; name a folder for the export")
     if folder.is_dir() and any(folder.iterdir()):
         if not (folder / ABOUT).is_file():
-            raise InputError(f"{folder} holds something else than an export; name another folder")
+            raise InputError(f"{folder} holds something other than an export; name another folder")
         if not overwrite:
             raise InputError(f"{folder} already exists; pass --overwrite or name another folder")
 
@@ -227,8 +227,8 @@ def export(
     reranker = model.reranker()
     if reranker is not None and not without_reranker:
         raise InputError(
-            f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot carry; write the "
-            f"lists with `dpaa recommend {model.path or 'RUN'} --out recs.parquet`, or export the scores alone with "
+            f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot express; write "
+            f"the lists with `dpaa recommend {model.path or 'RUN'} --out recs.parquet`, or export only the scores with "
             "--without-reranker"
         )
     system = find_target(to)

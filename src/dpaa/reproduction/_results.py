@@ -23,7 +23,7 @@ from dpaa.reproduction._paper import FIRST
 
 Metrics = dict[str, float | None]
 """Metric → value; None where it is undefined."""
-AGAIN = "remove it to have it made again"
+AGAIN = "remove it to recompute it"
 
 
 class Stored(BaseModel):

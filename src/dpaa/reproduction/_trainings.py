@@ -91,7 +91,7 @@ def key_of(method: str, *parts: Any, version: int | None = None) -> str:
 
 def fingerprint_of(folder: Path) -> str:
     """Fingerprint of a prepared dataset."""
-    return str(read_json(folder / ABOUT_FILE, LARGE_JSON, "remove the folder to have it made again")["fingerprint"])
+    return str(read_json(folder / ABOUT_FILE, LARGE_JSON, "remove the folder to recompute it")["fingerprint"])
 
 
 def read_result(spec: RunSpec, store: ResultStore[RunResult]) -> RunResult | None:

@@ -222,7 +222,7 @@ def fit_method(
     notes: list[str] = []
     n_layers = needed_layers(method)
     if pretrained is not None and n_layers is None:
-        raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
+        raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; omit --pretrained")
     if n_layers is not None:
         assert isinstance(method, GraphMethod)
         vectors = pretrained if isinstance(pretrained, Pretrained) else Pretrained(torch.empty(0))

@@ -639,7 +639,7 @@ def _check_run_or_empty(target: Path, shown: str | Path) -> None:
     current = RunFolder(target)
     other = target.exists() and not target.is_dir()
     if other or _stands_for_run(target) or (current.filled and not current.has_config):
-        raise InputError(f"{shown} holds something else than a run; choose another folder with --out")
+        raise InputError(f"{shown} holds something other than a run; choose another folder with --out")
 
 
 @contextmanager

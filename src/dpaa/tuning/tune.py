@@ -246,7 +246,7 @@ def described_folder(folder: Path, name: str, about: Mapping[str, Any]) -> Itera
                     )
             elif home.is_file() or (not new and any(one.name[0] != "." for one in home.iterdir())):
                 raise InputError(
-                    f"{folder} holds something else than {name} and its results; choose another with --out"
+                    f"{folder} holds something other than {name} and its results; choose another with --out"
                 )
             else:
                 _io.write_file(_io.own_folder(home, REMEDY) / name, _io.as_json(about), REMEDY)
