@@ -126,7 +126,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
 
     def address(self, name: str) -> str:
-        """By what another process finds a class: its name, or its address where only this call knows it."""
+        """Return the name of a class for other processes, or its address if only this call knows it."""
         kind = self._named.get(name)
         return name if kind is None else f"{kind.__module__}:{kind.__qualname__}"
 

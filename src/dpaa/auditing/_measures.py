@@ -1,4 +1,4 @@
-"""What an audit measures: how skewed a log is, whether lists amplify it, and what has changed since an older log."""
+"""Measures of an audit: skew of a log, amplification by lists, and drift since an older log."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ class Amplification:
     notes: list[str]
 
     def sentences(self, log: Skew) -> list[str]:
-        """Describe what the lists do with the skew of the log.
+        """Describe whether the lists amplify the skew of the log.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What the values of columns mean: ids of one type, numbers, times that can be compared.
+"""Conversion of column values: ids of one type, numbers, comparable times.
 
 A value of a text file is an id (integers where all ids of the column are), a number (`TRY_CAST` to a double) or a time
 (a number, or an ISO date or time).  What cannot be read is a fault: one sentence names all kinds of them, or all such

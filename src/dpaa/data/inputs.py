@@ -1,4 +1,4 @@
-"""Open what a user names as a log: files, folders, patterns, `-` for standard input."""
+"""Open the inputs of a log: files, folders, patterns, `-` for standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables become the parts of a dataset: positives, each pair once, rare users and items out, split.
+"""Prepare datasets from tables: keep positives, deduplicate pairs, drop rare users and items, split.
 
 The steps are SQL statements (`log.define_pairs`, `splits.drop_rare`, `splits.define_labels`) that DuckDB runs whatever
 the size of the log, and Spark where it outgrows one machine.
@@ -44,7 +44,7 @@ class _Prepared(NamedTuple):
 
 
 class Recipe(BaseModel):
-    """By which rules a log becomes a dataset; kept in `dataset.json`.
+    """Options by which a log is converted to a dataset; stored in `dataset.json`.
 
     Parameters
     ----------

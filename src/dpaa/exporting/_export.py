@@ -179,7 +179,7 @@ FORMAT = 1
 
 
 def check_export(folder: Path, to: str, overwrite: bool) -> None:
-    """Refuse, before any work, what could not be written; what is not an export is never replaced.
+    """Check before any work that the export can be written; a folder that is not an export is never replaced.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def export(
     overwrite: bool = False,
     without_reranker: bool = False,
 ) -> dict[str, Any]:
-    """Write a model's vectors for another system; the popularity dial stays a choice of each query.
+    """Write a model's vectors for another system; the popularity dial is set per query.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A small world with a known truth: who would like what, and what the log shows of it.
+"""A small simulated world with known preferences and a log with biased exposure.
 
 Tastes. Users and items have random taste vectors of length 8, items an appeal of their own; both are standard normal.
 

@@ -15,7 +15,7 @@ from dpaa.ranking.rerankers._greedy import Rescored, normalised
 
 
 class Scale(Rescored):
-    """The more popular, the smaller the factor."""
+    """Multiplies scores by a factor that falls with popularity."""
 
     name: ClassVar[str] = "scale"
     title: ClassVar[str] = "scores divided by a power of popularity"
