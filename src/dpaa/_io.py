@@ -186,7 +186,7 @@ def check_folder_name(path: str | Path) -> Path:
 
 
 def _without_dangling_link(path: str | Path) -> Path:
-    """The resolved path; a link to nowhere would create something where nobody expects it."""
+    """Resolve a path and refuse a dangling link, which would create a file in an unexpected location."""
     target = resolve_path(path)
     if Path(path).is_symlink() and not target.exists():
         raise InputError(f"{path} is a link to {target}, which is not there; remove the link first")

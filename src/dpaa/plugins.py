@@ -35,7 +35,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     built_in: dict[str, str]
     """Name → `module:Class`."""
     unlisted: dict[str, str] = field(default_factory=dict)
-    """The same of classes that runs hold but nobody chooses from a list."""
+    """The same for classes that occur in runs but are not offered in lists of names."""
     _named: dict[str, type[T]] = field(default_factory=dict)
 
     @property

@@ -131,7 +131,7 @@ def _engine(engine: str, memory: float | None) -> dict[str, Any]:
 
 
 def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
-    """Append files to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
+    """Append files to a dataset, in place or to another folder, while holding its lock."""
     from dpaa._io import lock_of, locked
     from dpaa.data.dataset import ABOUT_FILE, check_target
     from dpaa.data.inputs import open_log

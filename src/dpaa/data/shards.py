@@ -1,4 +1,4 @@
-"""Tables in shards: each a part of the rows in a file of its own, written by a call of its own, read as one folder.
+"""Tables in shards: each call writes a part of the rows to one file; the folder is read as one table.
 
 lists/_shards.json                    what all shards have in common
 lists/part-00003-of-00016.parquet     the third of sixteen; whole, or not there

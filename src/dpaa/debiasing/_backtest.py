@@ -157,7 +157,7 @@ def backtest(
     start : before which there is no origin; default: two periods after the log begins
     valid : share of the pairs before an origin, the latest, that are for validation
     drop_invalid, items : how the log is read, as in `dpaa.audit`
-    overwrite : do again what is there of another log or other options
+    overwrite : recompute existing results of another log or other options
     say : who gets lines of progress
     how : options of `dpaa.debias` (`keep_accuracy`, default 0.98, `methods`, `goals` …) and by which rules datasets are
         made, as in `dpaa.data.prepare.Recipe` (`columns`, `positive`, `min_user_interactions` …)

@@ -85,7 +85,7 @@ class ModelStore:
     """Read from runs."""
 
     def train(self, methods: Sequence[str], *, required: bool) -> None:
-        """Train each method into a run of its own, unless that is done.
+        """Train each method into a separate run, unless that run exists.
 
         Parameters
         ----------

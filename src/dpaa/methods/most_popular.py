@@ -14,7 +14,7 @@ class MostPopular(ClosedForm):
     item_count: Tensor = fitted("items")
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The counts, for whomever."""
+        """Scores are the counts, for any user."""
         counts = self.item_count if items is None else self.item_count[items]
         return lambda index: counts.repeat(len(index), 1)
 

@@ -1,4 +1,4 @@
-"""Figures and pages from finished work; nothing is trained or measured here."""
+"""Figures and HTML pages from existing results; nothing is trained or evaluated here."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ def write_page(
 
 
 def audit_page(audited: Audit, file: str | Path) -> None:
-    """Write an audit as a page of its own.
+    """Write an audit as an HTML page.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def audit_page(audited: Audit, file: str | Path) -> None:
 
 
 def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
-    """Write a backtest as a page of its own.
+    """Write a backtest as an HTML page.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
 
 
 def simulation_page(result: Simulation, file: str | Path) -> None:
-    """Write the trajectories of a simulation as a page of its own.
+    """Write the trajectories of a simulation as an HTML page.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def simulation_page(result: Simulation, file: str | Path) -> None:
 
 
 def _sections(inputs: Inputs) -> list[Section]:
-    """The verdict first, what specialists look for last; those that have something to show."""
+    """Order the non-empty sections: the verdict first, details for specialists last."""
     sections = [
         _runs.summary(inputs),
         *(frontier(content, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),

@@ -75,7 +75,7 @@ S = TypeVar("S", bound=Stored)
 
 @dataclass(frozen=True)
 class ResultStore(Generic[S]):
-    """The results of one kind: a file of its own takes precedence over a row of the Parquet file.
+    """The results of one kind: separate files take precedence over rows of the Parquet file.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Trainings as data: a spec says what to train, a result what was measured; stored results are not trained again."""
+"""Training runs of a reproduction: specifications and stored results, which are reused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another system's recommender: lists or vectors become a `Model`, and the choice of `dpaa debias` becomes a recipe.
+"""Another system's recommender: a `Model` from lists or vectors, and recipes from choices of `dpaa debias`.
 
 A recipe is a small JSON file: the popularity dial and the re-ranker over a system's own scores.  A team keeps its
 system and re-ranks what that recommends, batch by batch.

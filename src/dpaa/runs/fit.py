@@ -1,4 +1,4 @@
-"""Dataset and method become a model, in memory or in a run folder."""
+"""Training of a method on a dataset, in memory or into a run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request passes: host, token, body size, time limit, counters; and an answer whatever happens."""
+"""Checks of every request: host, token, body size, time limit; counters, and an error response for any failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""uvicorn with the limits that it lacks: heads of 64 KB, silent connections, connections that come at the end."""
+"""uvicorn with additional limits: headers of 64 KB, idle connections, connections that arrive during shutdown."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP request like any other mistake."""
+        """Respond to an invalid HTTP request with a problem document."""
         self._refuse(400, f"this is not a valid HTTP request ({msg.rstrip('.')})")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -167,7 +167,7 @@ def worker_app(options: ServeOptions) -> Any:
 
 
 def serve(options: ServeOptions, listening: socket.socket, say: Callable[[str], None]) -> None:
-    """Answer requests until a signal ends the service.
+    """Serve requests until a signal ends the service.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class _Bound(Method):
     table: Tensor = fitted()
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The rows of the users; nobody is unseen here."""
+        """Return the rows of the users; there are no unseen users here."""
         assert histories is None
         table = self.table if items is None else self.table[:, items]
         return lambda index: table[index].float()

@@ -52,7 +52,7 @@ OF_EPOCHS = ("epoch", "embedding_shift", "pretrained_share", "iiw_by_decile")
 
 @dataclass(frozen=True)
 class Premise:
-    """What the vectors of one layer say about the premise."""
+    """Test of the premise on the vectors of one layer."""
 
     vectors: Literal["own", "pretrained"]
     """Whose vectors: the run's, or those of the model it was pre-trained with."""
@@ -127,7 +127,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class Trace:
-    """Where popularity enters a run."""
+    """Message weights, contributions and premise of a run."""
 
     run: str
     method: str

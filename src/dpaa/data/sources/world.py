@@ -65,7 +65,7 @@ class _World:
     exposure: npt.NDArray[np.float64]
     """How likely the log shows an item, next to the others; the mean is 1. (n_items,)"""
     dataset: Dataset
-    """Users and items that nobody was seen with are not in it, nor in the truth above."""
+    """The dataset; users and items without interactions are in neither it nor the truth above."""
     publishers: pl.DataFrame
     """`item_id, publisher` of all items."""
 
