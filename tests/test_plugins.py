@@ -84,7 +84,7 @@ def test_a_package_brings_methods_and_a_reranker(told: tuple[Path, dict[str, str
     assert json.loads(said["measured"])["metrics"]["recall@20"] > 0
     assert all(f'"{name}"' in said["compared"] for name in SIDES)
     compared = json.loads(said["compared"])
-    assert any("re-ranked by niche-slots,share=0.8, as the run keeps it" in note for note in compared["notes"])
+    assert any("re-ranked by niche-slots,share=0.8, as stored in the run" in note for note in compared["notes"])
     niche = {one["name"]: one["metrics"]["aplt@20"] for one in compared["entries"]}
     assert niche["ease-slots"] > niche["ease"] + 0.1
     assert all(name in (runs / "page.html").read_text() for name in SIDES)

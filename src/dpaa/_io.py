@@ -1,4 +1,4 @@
-"""Files: the one module that bounds what is read, and that writes whole or not at all.
+"""File access: bounded reads, and atomic writes.
 
 Reading.  Only regular files are read (a pipe would hang, a device never ends), never more of them than the caller
 allows, counted while reading; JSON has no numbers that a float cannot hold.
@@ -40,7 +40,7 @@ STAGING, HOLD = ".dpaa-", ".lock"
 
 
 def open_regular(path: str | Path) -> BufferedReader:
-    """Open a file for reading; what is no regular file is refused, without waiting for it.
+    """Open a regular file for reading; anything else, such as a pipe, is refused without blocking.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def open_regular(path: str | Path) -> BufferedReader:
 
 
 def check_regular(path: str | Path) -> int:
-    """Refuse what is missing, no regular file or unreadable, for readers that open it themselves; returns its size."""
+    """Check that a file is a readable regular file, for readers that open it themselves; returns its size."""
     with open_regular(path) as file:
         return os.fstat(file.fileno()).st_size
 
@@ -184,7 +184,7 @@ def check_folder_name(path: str | Path) -> Path:
 
 
 def _without_dangling_link(path: str | Path) -> Path:
-    """The resolved path; a link to nowhere would create something where nobody expects it."""
+    """Resolve a path and refuse a dangling link, which would create a file in an unexpected location."""
     target = resolve_path(path)
     if Path(path).is_symlink() and not target.exists():
         raise InputError(f"{path} is a link to {target}, which is not there; remove the link first")
@@ -214,7 +214,7 @@ def check_file_target(
         raise InputError(f"{file} already exists; pass --overwrite or name another file")
     around = next(folder for folder in target.parents if folder.exists() or not make_folders)
     if not around.is_dir():
-        raise InputError(f"cannot write {file} ({_shown(around)} is no folder); make it first or name another file")
+        raise InputError(f"cannot write {file} ({_shown(around)} is not a folder); create it or name another file")
 
 
 def missing_folders(folder: Path) -> list[Path]:
@@ -224,7 +224,7 @@ def missing_folders(folder: Path) -> list[Path]:
 
 
 def remove_empty(folders: Sequence[Path]) -> None:
-    """Remove folders that were made for something that came to nothing; filled ones stay."""
+    """Remove folders that were created for an operation that failed; non-empty ones are kept."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()
@@ -234,7 +234,7 @@ def remove_empty(folders: Sequence[Path]) -> None:
 
 
 def write_file(target: str | Path, content: Content, remedy: str, *, make_folders: bool = False) -> None:
-    """Write a file whole or not at all.
+    """Write a file atomically.
 
     Links to folders on the way are followed; a link under the name of the file itself is replaced.
 
@@ -287,7 +287,7 @@ def write_into(folder: Path, name: str, content: Content) -> None:
 
 @contextmanager
 def whole_folder(target: Path, remedy: str) -> Iterator[Path]:
-    """A new folder to fill, which replaces the target in one rename when all went well; else the old one stays.
+    """Provide a new folder that replaces the target in one rename on success; otherwise the old one is kept.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def sweep(parent: Path, prefix: str = STAGING) -> None:
 
 
 def is_staging(path: Path, prefix: str = STAGING) -> bool:
-    """Whether this is a staging folder of ours, and not something of the user's with such a name.
+    """Whether this is a staging folder of dpaa, not a user's folder with a similar name.
 
     Parameters
     ----------
@@ -468,7 +468,7 @@ def is_staging(path: Path, prefix: str = STAGING) -> bool:
 
 @contextmanager
 def locked(path: Path, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file, which exists while it is held and ends with its process, however that ends.
+    """Hold a lock file, which is released when its process ends in any way.
 
     Parameters
     ----------

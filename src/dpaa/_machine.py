@@ -1,4 +1,4 @@
-"""How a process should behave while it computes: no spinning thread teams, no memory handed back between two steps."""
+"""Threads and memory of a computing process: no spinning thread teams, no memory returned between two steps."""
 
 import ctypes
 import os
@@ -43,7 +43,7 @@ def computing() -> Iterator[None]:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """Large arrays made in here get memory of their own: they stay for long and would part the memory of steps."""
+    """Allocate large long-lived arrays separately, so that they do not fragment the memory used by training steps."""
     _glibc("mallopt", _M_MMAP_THRESHOLD, _LASTING_BYTES)
     try:
         yield
@@ -66,7 +66,7 @@ def _glibc(name: str, *arguments: int) -> None:
 
 
 def give_back_memory() -> None:
-    """Hand back what was freed, holes included, where a phase ends and the next one wants its memory otherwise."""
+    """Return freed memory to the system between two phases with different memory use."""
     _glibc("malloc_trim", 0)
 
 

@@ -1,4 +1,4 @@
-"""Text on its way to a terminal, a page, a JSON file or a file's name: escaped, shortened, without secrets."""
+"""Text for terminals, HTML pages, JSON files and file names: escaped, shortened, without secrets."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ def on_one_line(text: str) -> str:
 
 
 def shortened(sentence: str, most: int = LONGEST_SENTENCE) -> str:
-    """A sentence that quotes too much, without its middle: what is wrong stands at the beginning, the remedy last."""
+    """Shorten a long message in the middle: the problem is at its beginning, the remedy at its end."""
     return sentence if len(sentence) <= most else f"{sentence[: most * 2 // 3]} … {sentence[-most // 3 :]}"
 
 
@@ -67,7 +67,7 @@ def json_text(content: Any, indent: int | None = 2, ascii_only: bool = False) ->
 
 
 def finite(content: Any) -> Any:
-    """Replace NaN and infinite numbers by None, at any depth: JSON has neither."""
+    """Replace NaN and infinity by null, since JSON has neither."""
     if isinstance(content, dict):
         return {key: finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -76,7 +76,7 @@ def finite(content: Any) -> Any:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Parse JSON; anything that no file of ours can hold is a ValueError that says why.
+    """Parse the content of a JSON file; content that dpaa never writes raises a ValueError with the reason.
 
     That is: a key twice in one object, numbers beyond 64 bits or beyond a float, and nesting that would break whoever
     walks through it.  NaN, which others write, is null as in ours.

@@ -1,4 +1,4 @@
-"""Errors in what a user gave us: one sentence, exit code 2, no traceback."""
+"""Errors in the user's input or call: one sentence, exit code 2, no traceback."""
 
 import operator
 import re
@@ -11,13 +11,13 @@ class InputError(ValueError):
 
 
 def need_type(value: object, kind: type, name: str, remedy: str) -> None:
-    """Refuse an argument of another type, which would fail in the depth and with words of Python's own."""
+    """Check the type of an argument, so that a wrong one gives a clear message instead of a late Python error."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be a {kind.__name__}, got {_shown(value)}; {remedy}")
 
 
 def need_whole(value: Any, name: str, least: int = 1) -> int:
-    """A whole number from `least`; numpy's are as good as Python's."""
+    """Check that a value is a whole number (Python's or numpy's) of at least `least`."""
     whole: Any = None if isinstance(value, bool) else value
     try:
         number = operator.index(whole)
@@ -34,13 +34,13 @@ def _shown(value: object) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed, in a few words: what the system says, else the first line of the message."""
+    """Describe briefly why something failed: the system's error text, else the first line of the message."""
     message = getattr(error, "strerror", None) or str(error).strip().partition("\n")[0] or type(error).__name__
     return re.sub(r"^parquet: File out of specification: underlying IO error: | \(os error \d+\)$", "", str(message))
 
 
 class DivergedError(InputError):
-    """The loss became no number, or stayed far above its start: a checkpoint would only lead there again."""
+    """The loss became NaN, or stayed far above its initial value, so resuming from a checkpoint would not help."""
 
 
 class MissingExtraError(InputError):

@@ -33,7 +33,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
     built_in: dict[str, str]
     """Name → `module:Class`."""
     unlisted: dict[str, str] = field(default_factory=dict)
-    """The same of classes that runs hold but nobody chooses from a list."""
+    """The same for classes that occur in runs but are not offered in lists of names."""
     _named: dict[str, type[T]] = field(default_factory=dict)
 
     @property
@@ -125,7 +125,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return {"name": kind.name, "title": kind.title, "paper": kind.paper, "settings": about}
 
     def address(self, name: str) -> str:
-        """Return how another process finds a class: its name, or its address where only this call knows it."""
+        """Return the name of a class for other processes, or its address if only this call knows it."""
         kind = self._named.get(name)
         return name if kind is None else f"{kind.__module__}:{kind.__qualname__}"
 

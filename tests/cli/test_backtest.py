@@ -62,7 +62,7 @@ def test_a_model_never_updated_loses_what_the_choices_keep(done: Path) -> None:
     assert periods[2]["never_updated"]["metrics"]["ndcg@5"] == 0
     assert [len(period["earlier"]) for period in periods] == [0, 1, 2]
     assert periods[2]["previous"] == periods[2]["earlier"][1]
-    assert "never updated: kept in 0 of 2 periods, shown to be missed in 2" in content["sentences"][2]
+    assert "never updated: kept in 0 of 2 periods, significantly missed in 2" in content["sentences"][2]
 
 
 def test_what_is_new_in_a_period_is_counted(done: Path) -> None:

@@ -39,7 +39,7 @@ def test_two_runs(walk: Path, shop: Path) -> None:
         "Holm's correction for 6 tests",
     ):
         assert part in said.out, part
-    assert "not for the randomness of training" in said.err
+    assert "not for run-to-run training variance" in said.err
     found = json.loads(dpaa_ok("compare", shop / "popular", shop / "run", "--json").out)
     alone = json.loads(dpaa_ok("evaluate", shop / "run", "--json").out)
     assert found["entries"][1]["metrics"] == pytest.approx(alone["metrics"], nan_ok=True)

@@ -34,7 +34,7 @@ def test_append_keeps_the_rules_of_the_dataset(clicks: Path, tmp_path: Path) -> 
     for rule in (("--seed", 3), ("--positive", "rating>=3"), ("--test", 0.1)):
         refused = run_dpaa(*words, *rule)
         assert refused.code == 2
-        assert "--append keeps the rules that the dataset was made with" in refused.err
+        assert "--append keeps the options that the dataset was created with" in refused.err
     dpaa_ok(*words, "--out", tmp_path / "longer")
     dpaa_ok(*words)
     assert read_dataset(tmp_path / "data").n_interactions == read_dataset(tmp_path / "longer").n_interactions == 201

@@ -23,7 +23,7 @@ def test_the_table_has_the_metrics_of_the_runs(demo_said: tuple[Path, Said]) -> 
 
 def test_the_demo_says_what_it_comes_to(demo_said: tuple[Path, Said]) -> None:
     folder, said = demo_said
-    conclusion = said.out.partition("4. What it comes to")[2]
+    conclusion = said.out.partition("4. Result")[2]
     headline = json.loads((folder / "debiased" / "frontier.json").read_text())["headline"]
     assert f"In this simulated world: {headline}" in conclusion
     assert "chance" not in conclusion

@@ -90,7 +90,7 @@ def test_a_choice_is_kept_and_every_command_follows_it(run: Path, walk: Path, tm
     names = [entry["name"] for entry in found["entries"]]
     assert names == [str(walk / "run"), str(run)], "one entry with two seeds they are not"
     assert found["entries"][1]["metrics"]["arp@20"] == pytest.approx(metrics["metrics"]["arp@20"])
-    assert f"{run}: popularity dial at κ = {kappa:g}, as the run keeps it" in found["notes"]
+    assert f"{run}: popularity dial at κ = {kappa:g}, as stored in the run" in found["notes"]
     dpaa_ok("report", run, "--out", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert f"{kappa:g} (applied)" in page

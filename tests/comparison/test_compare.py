@@ -106,8 +106,8 @@ def test_seeds_with_nearly_the_same_lists_are_noted(evaluator: Evaluator) -> Non
         return [note for note in notes if "different seeds" in note]
 
     assert noted(lists, lists) == [
-        "runs of pair with different seeds share 10.0 of 10 items: its numbers hardly depend on training, and their "
-        "spread over seeds says little"
+        "runs of pair with different seeds share 10.0 of 10 items: its results hardly depend on training, so their "
+        "deviation over seeds is not informative"
     ]
     assert "share 9.7 of 10" in noted(lists, near)[0]
     assert noted(lists, far) == noted(lists, lists, epochs=None) == []

@@ -34,9 +34,9 @@ def test_no_false_alarm(sides: dict[str, TrainingBudget]) -> None:
     ("sides", "says"),
     [
         ({"a": trained(25), "b": trained()}, "a up to 25 epochs with patience 50 at"),
-        ({"a": trained(), "b": trained(rate=0.01)}, "at learning rate 0.01, tuned in 0 trials; train"),
+        ({"a": trained(), "b": trained(rate=0.01)}, "at learning rate 0.01, tuned in 0 trials; give"),
         ({"a": trained(), "b": trained(patience=5)}, "up to 1000 epochs with patience 5 at"),
-        ({"a": trained(), "b": trained(trials=30)}, "tuned in 30 trials; train"),
+        ({"a": trained(), "b": trained(trials=30)}, "tuned in 30 trials; give"),
     ],
 )
 def test_what_differs_is_named(sides: dict[str, TrainingBudget], says: str) -> None:
@@ -47,7 +47,8 @@ def test_what_differs_is_named(sides: dict[str, TrainingBudget], says: str) -> N
 
 def test_a_training_that_ended_too_early(small_world: Dataset) -> None:
     assert warned(a=trained(25, best=25)) == [
-        "a: the best epoch was the last one allowed; it may not have finished learning; allow more with --set epochs=50"
+        "a: the best epoch was the last one allowed; training may not have converged; "
+        "allow more epochs with --set epochs=50"
     ]
     model = fit(small_world, "lightgcn", embedding_size=4, layers=1, epochs=2, patience=50, threads=1)
     assert TrainingBudget.of_model(model).epochs == 2

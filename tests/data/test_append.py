@@ -91,7 +91,7 @@ def test_what_cannot_be_appended() -> None:
         window.append(log(10))
     for odd in ({"split": {"kind": "no-such"}}, {"split": {"odd": 1}}, {"seed": "x"}):
         spoilt = data.about | {RULES: data.about[RULES] | odd}
-        with pytest.raises(InputError, match="by which rules"):
+        with pytest.raises(InputError, match="does not record how it was made"):
             Dataset.of({split: data.frame(split) for split in SPLITS}, name="odd", about=spoilt).append(log(5))
 
 

@@ -124,7 +124,7 @@ def test_from_pandas() -> None:
     times = pandas.to_datetime(["2020-01-01", "2020-01-02"])
     log = pandas.DataFrame({"user": ["a", "b"], "item": pandas.array([1, 2], dtype="Int64"), "time": times})
     assert Dataset.from_frame(log).frame("train")["timestamp"].dt.day().to_list() == [1, 2]
-    with pytest.raises(InputError, match=r"nothing in column 'user' \(1 row, first row 1\)"):
+    with pytest.raises(InputError, match=r"empty value in column 'user' \(1 row, first row 1\)"):
         Dataset.from_frame(pandas.DataFrame({"user": ["a", None], "item": [1, 2]}))
 
 

@@ -88,7 +88,7 @@ def test_the_separator_is_detected(tmp_path: Path, name: str, text: str) -> None
 
 @pytest.mark.parametrize("number", ["1.234,5", "3,5", "x,5", "nan", "1e999"])
 def test_what_is_no_number(tmp_path: Path, number: str) -> None:
-    with pytest.raises(InputError, match=rf"no number in column 'rating' \(1 row, first '{number}' in line 2\)"):
+    with pytest.raises(InputError, match=rf"not a number in column 'rating' \(1 row, first '{number}' in line 2\)"):
         read(tmp_path, f"user;item;rating\n1;2;{number}\n1;3;4\n")
 
 
@@ -127,7 +127,7 @@ def test_json_lines(tmp_path: Path) -> None:
     assert read(tmp_path, f'{{"user": {2**63}, "item": 1}}\n', "d.jsonl").frame.rows() == [(2**63, 1)]
     text = '{"user": 1, "item": 2}\n\n{"user": 1, "item"\n[1]\n{"user": 3}\n{"user": 4, "item": 5}\n'
     with pytest.raises(
-        InputError, match=r"nothing in column 'item' \(1 row, first line 5\), no JSON object \(2 rows, first"
+        InputError, match=r"empty value in column 'item' \(1 row, first line 5\), not a JSON object \(2 rows, first"
     ):
         read(tmp_path, text, "a.jsonl")
     log = read(tmp_path, text, "a.jsonl", reading=DROP)
@@ -185,7 +185,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pairs("-") == pairs("-") == [(1, 10), (2, 11)]  # read once, and kept
         forget()
     monkeypatch.setattr(sys, "stdin", Piped(b"user,item\n1,2\n3\n"))
-    with pytest.raises(InputError, match=r"^standard input has 1 invalid row: another number of fields than 2"):
+    with pytest.raises(InputError, match=r"^standard input has 1 invalid row: number of fields is not 2"):
         pairs("-", fmt="csv")
     forget()
 
@@ -301,9 +301,9 @@ def test_candidates(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- mistakes
 
 BAD_CSV = {
-    "short row": ("user_id,item_id\n1,2\n\n3\n", "another number of fields than 2 (1 row, first line 4)"),
+    "short row": ("user_id,item_id\n1,2\n\n3\n", "number of fields is not 2 (1 row, first line 4)"),
     "after quoted break": ('user_id,item_id\n"a\nb",2\n,4\n', "in column 'user_id' (1 row, first line 4)"),
-    "torn after quoted break": ('user_id,item_id\n"a\nb",2\n3\n', "fields than 2 (1 row, first line 4)"),
+    "torn after quoted break": ('user_id,item_id\n"a\nb",2\n3\n', "fields is not 2 (1 row, first line 4)"),
     "UTF-16": ("user_id,item_id\n1,2\n".encode("utf-16"), "line 1 of {file} is not UTF-8 text"),
     "open quote": ('user_id,item_id\n1,2\n3,"4\n5,6\n', "{file} has unquoted value, from about line 3 on"),
     "long line": (f"user_id,item_id\n1,{'2' * 4_000_001}\n", "{file} has line size over maximum"),
@@ -342,19 +342,19 @@ def test_all_kinds_of_faults_are_named_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         read(tmp_path, MESSY, reading=TIMED)
     assert str(refused.value) == (
-        f"{tmp_path / 'a.csv'} has 7 invalid rows: nothing in column 'user' (1 row, first line 4), nothing in column "
-        "'item' (1 row, first line 8), no number in column 'rating' (3 rows, first 'good' in line 3), no time in "
-        "column 'time' (3 rows, first 'soon' in line 6), another number of fields than 4 (1 row, first line 5); "
+        f"{tmp_path / 'a.csv'} has 7 invalid rows: empty value in column 'user' (1 row, first line 4), empty value in "
+        "column 'item' (1 row, first line 8), not a number in column 'rating' (3 rows, first 'good' in line 3), not a "
+        "time in column 'time' (3 rows, first 'soon' in line 6), number of fields is not 4 (1 row, first line 5); "
         "correct them, or leave such rows out with --invalid drop"
     )
-    with pytest.raises(InputError, match=r"has only 2 invalid rows: no number in column 'rating' \(2 rows, first"):
+    with pytest.raises(InputError, match=r"has only 2 invalid rows: not a number in column 'rating' \(2 rows, first"):
         read(tmp_path, "user,item,rating\n1,2,x\n1,3,y\n", reading=DROP)
 
 
 def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
     log = read(tmp_path, MESSY, reading=Reading(drop_invalid=True, times_needed=True))
     assert log.frame.select("user_id", "item_id", "rating").rows() == [(1, 10, 5.0), (3, 15, 4.0)]
-    assert log.notes[0].startswith(f"{tmp_path / 'a.csv'}: 7 of 9 rows are left out, 7 invalid rows: nothing in")
+    assert log.notes[0].startswith(f"{tmp_path / 'a.csv'}: 7 of 9 rows are left out, 7 invalid rows: empty value in")
     assert log.invalid.columns == ["source", "row", "fault", "content"]
     assert log.invalid.select("row", "content").rows() == [
         (3, "1,11,good,2024-01-02"),
@@ -366,7 +366,7 @@ def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
         (11, "3,16,fine,later"),
     ]
     faults = dict(log.invalid.select("row", "fault").iter_rows())
-    assert faults[11] == "no number in column 'rating'; no time in column 'time'"
+    assert faults[11] == "not a number in column 'rating'; not a time in column 'time'"
     assert read(tmp_path, MESSY, reading=DROP).frame["item_id"].to_list() == [10, 14, 15]
 
 
@@ -374,14 +374,14 @@ def test_rows_with_faults_are_left_out_and_handed_over(tmp_path: Path) -> None:
     ("name", "text", "kept", "kinds"),
     [
         ("a.csv", 'user,item\n1,2\n3,"4"x\n5,"6"\n', [2, 6], ["unquoted value"]),
-        ("a.csv", 'user,item\n1,"2\n3"\n5,6,7\n8,9\n', ["2\n3", "9"], ["another number of fields than 2"]),
+        ("a.csv", 'user,item\n1,"2\n3"\n5,6,7\n8,9\n', ["2\n3", "9"], ["number of fields is not 2"]),
         (
             "a.csv",
             b"user,item\n1,2\n3,caf\xe9\n5,6\n",
             [2, 6],
-            ["no UTF-8 text (or name the encoding: --format encoding=…)"],
+            ["not UTF-8 text (or name the encoding: --format encoding=…)"],
         ),
-        ("a.tsv", "user\titem\n1\t2\n3\n5\t6\t7\n8\t9\n", [2, 9], ["another number of fields than 2"] * 2),
+        ("a.tsv", "user\titem\n1\t2\n3\n5\t6\t7\n8\t9\n", [2, 9], ["number of fields is not 2"] * 2),
     ],
 )
 def test_torn_lines(tmp_path: Path, name: str, text: str | bytes, kept: list[object], kinds: list[str]) -> None:
@@ -394,8 +394,8 @@ def test_faults_name_the_file_they_are_in(tmp_path: Path) -> None:
     one, two = write(tmp_path / "a.csv", "user,item\n1,\n"), write(tmp_path / "b.csv", "user,item\n1,2\n3\n,4\n")
     with pytest.raises(InputError) as refused:
         read_log(open_log([one, two]))
-    assert f"nothing in column 'user' (1 row, first line 4 of {two})" in str(refused.value)
-    assert f"nothing in column 'item' (1 row, first line 2 of {one})" in str(refused.value)
+    assert f"empty value in column 'user' (1 row, first line 4 of {two})" in str(refused.value)
+    assert f"empty value in column 'item' (1 row, first line 2 of {one})" in str(refused.value)
     log = read_log(open_log([one, two]), reading=DROP)
     assert log.frame.rows() == [(1, 2)]
     assert log.invalid.select("source", "row").rows() == [(str(one), 2), (str(two), 3), (str(two), 4)]
@@ -404,7 +404,8 @@ def test_faults_name_the_file_they_are_in(tmp_path: Path) -> None:
 def test_faults_of_a_rule_and_of_a_frame() -> None:
     frame = {"who": ["a", None, "c", ""], "item": [1, 2, 3, 4], "watch": [1.0, 2.0, None, 4.0]}
     table, names, rule = as_table(frame, "the frame"), ColumnNames(user="who"), PositiveRule.parse("watch>0")
-    with pytest.raises(InputError, match=r"nothing in column 'who' \(2 rows, first row 1\), nothing in column 'watch'"):
+    faults = r"empty value in column 'who' \(2 rows, first row 1\), empty value in column 'watch'"
+    with pytest.raises(InputError, match=faults):
         read_log(table, names, rule)
     log = read_log(table, names, rule, DROP)
     assert log.frame.rows() == [("a", 1)]

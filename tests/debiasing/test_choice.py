@@ -87,9 +87,7 @@ def test_a_point_that_everybody_loses_little_by_is_chosen() -> None:
     points = [base, 0.985 * base + noise, 0.97 * base, 0.99 * base + noise]
     choice = chooser(points, [0.1, 0.2, 0.3, 0.2]).within(0.98)
     assert choice.index == 3  # of equals for the goal the safer one
-    assert choice.why == (
-        "the boldest point that 3,000 users, each tested with a choice made without them, confirm at 95%"
-    )
+    assert choice.why == "the largest improvement that 3,000 held-out users (25 folds) confirm at 95%"
     assert choice.kept == pytest.approx([0.989], abs=2e-3)
     assert choice.picks == (3,) * FOLDS * DIVISIONS
 
@@ -117,7 +115,7 @@ def test_what_a_few_users_cannot_confirm_is_a_guess_with_its_risk() -> None:
     other += 0.01 - (other - base).mean()
     choice = chooser([base, other], [0.1, 0.2]).within(0.99)
     assert choice.index == 0
-    assert choice.why == "60 users, in five divisions into folds, confirm no point that does more for the goal at 95%"
+    assert choice.why == "60 held-out users confirm no point that improves the goal at 95%"
     assert choice.guess.index == 1
     assert 0.05 < choice.guess.risk <= 1.0
     assert choice.guess.users > 60

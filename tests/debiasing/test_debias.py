@@ -114,7 +114,7 @@ def test_targets(data: Dataset, made: tuple[Path, Debiased], tmp_path: Path) -> 
     allowed = [one for one in points if one.metrics["coverage@10"] >= 0.6 and one.metrics["aplt@10"] > 0.35]
     found = debias(tmp_path, data, targets=["coverage >= 60%", "aplt@10>0.35"], **QUICK)
     assert found.point.accuracy[0].mean() == max(one.accuracy[0].mean() for one in allowed)
-    assert "validation users, by whom it was chosen: " in " ".join(found.sentences())
+    assert "validation users, the same that it was selected on: " in " ".join(found.sentences())
     assert found.choice.why == "the most accurate of all points with coverage@10>=0.6 and aplt@10>0.35 on validation"
 
 
@@ -138,10 +138,12 @@ def test_gain_and_cost_are_of_the_choices_made_without_each_user(data: Dataset, 
     assert found.statement.better == pytest.approx((both["ndcg@10"] > both["ndcg@10_before"]).mean())
     assert found.statement.worse == pytest.approx((both["ndcg@10"] < both["ndcg@10_before"]).mean())
     agreeing = sum(one == found.point.candidate for one in picks)
-    words = f"on {len(before)} validation users, each with the choice made without them (25 folds; {agreeing} choose"
+    words = f"on {len(before)} held-out validation users ({agreeing} of 25 folds select this point)"
     assert words in " ".join(found.sentences())
     values = [round(one.metrics["coverage@10"], 4) for one in (found.base, found.point)]
-    itself = f"itself, on the users it was chosen by (optimistic): coverage {values[0]:.4g} → {values[1]:.4g}, NDCG × "
+    itself = (
+        f"itself, on the users it was selected on (optimistic): coverage {values[0]:.4g} → {values[1]:.4g}, NDCG × "
+    )
     assert itself in " ".join(found.sentences())
 
 

@@ -101,7 +101,7 @@ def test_the_table_counts_rows_near_their_published_number(benchmarks: Path, tmp
     near = field.differences(ROWS, made)
     recall = made["toy", "popular"].metrics["recall@20"]
     assert near["toy", "popular"] == pytest.approx(recall / 0.5 - 1)
-    assert field.count_in_words(ROWS, made).startswith("recall@20 of 2 of 2 rows with a published number: ")
+    assert field.count_in_words(ROWS, made).startswith("2 of 2 rows with a published recall@20 are measured: ")
     assert field.field_chapter(ROWS, {}).missing == ["not measured on toy yet: popular, plain"]
 
 

@@ -85,7 +85,7 @@ def test_a_saved_model_takes_its_place_whole(place: Path, small_world: Dataset) 
         model.save(place / "seed-1")
     model.save(place / "seed-1", overwrite=True)
     assert load(place / "seed-1").method.name == "ease"
-    with pytest.raises(InputError, match="something else than a run"):
+    with pytest.raises(InputError, match="something other than a run"):
         model.save(place / "data", overwrite=True)
 
 

@@ -109,7 +109,7 @@ def test_what_the_page_shows_of_rerankers_and_of_a_choice(served: Served, model:
     lists = [client.get("/audit", params=one).json() for one in how]
     assert lists[0] == client.get("/audit", params={"dial": 2}).json()
     assert lists[0]["aplt@20"] < lists[1]["aplt@20"] < lists[2]["aplt@20"]
-    check_problem(client.get("/audit", params={"rerank": "tests.plugin:Mine"}), 400, "names no class")
+    check_problem(client.get("/audit", params={"rerank": "tests.plugin:Mine"}), 400, "cannot load a class")
     check_problem(client.get("/audit", params={"rerank": "fairrec", "k": 1}), 400, "rank more users")
     about = client.get("/about").json()
     known = {one["name"]: one["strength"] for one in about["rerankers"]}
@@ -151,7 +151,7 @@ PATHS = [
     ("recommend/u00001?colour=red", 400, "colour: extra inputs are not permitted"),
     ("recommend/u00001?dial=far", 400, "the popularity dial must be `run` or a number"),
     ("recommend/u00001?rerank=nobody", 400, "nobody"),
-    ("recommend/u00001?rerank=os:system", 400, "a request names no class"),
+    ("recommend/u00001?rerank=os:system", 400, "a request cannot load a class"),
     ("recommend/u00001?allow=i00001&exclude=i00001", 400, "no item is left to recommend"),
     ("recommend/" + "u" * 1001, 400, "user: string should have at most 1000 characters"),
     ("similar/nowhere", 404, "there is no 'nowhere'"),
@@ -222,7 +222,7 @@ def test_a_late_answer_and_a_failure_are_problems(served: Served, monkeypatch: p
     monkeypatch.setattr("dpaa.serving._middleware.TIMEOUT", 0.05)
     monkeypatch.setattr(client.app.state.service.batcher, "ask", lambda _query: asyncio.sleep(5))  # type: ignore[attr-defined]
     late = client.get("/recommend/u00001")
-    check_problem(late, 503, "took too long")
+    check_problem(late, 503, "timed out")
     assert late.headers["retry-after"] == "1"
     monkeypatch.setattr(client.app.state.service.batcher, "ask", fail)  # type: ignore[attr-defined]
     answer = client.get("/recommend/u00001")
@@ -232,13 +232,13 @@ def test_a_late_answer_and_a_failure_are_problems(served: Served, monkeypatch: p
 
 def test_a_full_queue_refuses_at_once(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     client = served(most_waiting=5)
-    check_problem(client.post("/recommend", json={"users": 6 * ["u00001"]}), 503, "come again")
+    check_problem(client.post("/recommend", json={"users": 6 * ["u00001"]}), 503, "retry in a second")
     assert client.post("/recommend", json={"users": 5 * ["u00001"]}).status_code == 200
     monkeypatch.setattr(client.app.state.service.batcher, "_most_waiting", 0)  # type: ignore[attr-defined]
     refused = client.get("/recommend/u00001?k=wrong")  # before the request is read
-    check_problem(refused, 503, "come again")
+    check_problem(refused, 503, "retry in a second")
     assert refused.headers["retry-after"] == "1"
-    check_problem(client.get("/ready"), 503, "full")
+    check_problem(client.get("/ready"), 503, "overloaded")
     assert client.get("/health").status_code == 200
 
 

@@ -157,7 +157,7 @@ def test_intervals_and_sentences() -> None:
     mean, wide = result.over_seeds("satisfaction", "random")[-1]
     assert mean == pytest.approx(values.mean())
     assert wide == pytest.approx(4.302653 * values.std(ddof=1) / np.sqrt(3), rel=1e-6)  # t with 2 degrees of freedom
-    assert result.sentences()[0].startswith("after 1 rounds random has shown ")
+    assert result.sentences()[0].startswith("random: after 1 rounds ")
     assert looped("oracle", "random", "most-popular").over_seeds("satisfaction", "oracle")[0][1] != 0
 
 

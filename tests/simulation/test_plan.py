@@ -80,7 +80,7 @@ def test_plan_and_its_command(tmp_path: Path) -> None:
     assert f"{ndcg.users:,.0f}" in said.out
     for words, says in {
         ("--detect", "0.1,power=0.3"): "power must be",
-        ("--metric", "gini"): "no mean over users",
+        ("--metric", "gini"): "not a mean over users",
     }.items():
         refused = run_dpaa("plan", *runs, *words)
         assert refused.code == 2

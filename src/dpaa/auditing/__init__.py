@@ -1,4 +1,4 @@
-"""How biased a log is, and what any system's recommendations make of it."""
+"""Popularity bias of a log, and of any system's recommendations relative to it."""
 
 from dpaa.auditing._audit import Audit, Check, CheckResult, audit
 from dpaa.auditing._measures import Amplification, Drift, Skew, readable_times

@@ -78,7 +78,7 @@ _SIGNS: dict[str, tuple[Callable[[float, float], bool], str]] = {
 
 @dataclass(frozen=True)
 class Check:
-    """A comparison of a number with a limit that must not hold."""
+    """A failure condition: a comparison of a number with a limit."""
 
     name: str
     sign: str
@@ -170,7 +170,7 @@ class CheckResult:
 def check_name(
     name: str, with_recs: bool, k: int | None = None, with_older: bool = False, group_by: str | None = None
 ) -> None:
-    """Refuse what is not the name of one number of an audit.
+    """Check that a name is that of exactly one number of an audit.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an audit measures: how skewed a log is, whether lists amplify it, and what has changed since an older log."""
+"""Measures of an audit: skew of a log, amplification by lists, and drift since an older log."""
 
 import math
 import re
@@ -269,7 +269,7 @@ class Amplification:
     notes: list[str]
 
     def sentences(self, log: Skew) -> list[str]:
-        """Describe what the lists do with the skew of the log.
+        """Describe whether the lists amplify the skew of the log.
 
         Parameters
         ----------
@@ -420,7 +420,7 @@ def _drift_at(log: Interactions, moment: str) -> Drift:
         raise InputError(f"{moment!r} is no time of {log.source}; give one such as {stamps[0]}") from None
     early = (stamps < cut[0]).to_numpy()
     if early.all() or not early.any():
-        raise InputError(f"{log.source} has nothing before {moment} or nothing from then on; choose another time")
+        raise InputError(f"{log.source} has no interactions before {moment} or none from then on; choose another time")
     parts = [
         np.bincount(item[rows], count[rows], minlength=log.data.n_items).astype(np.float64) for rows in (early, ~early)
     ]

@@ -54,7 +54,7 @@ for _panel, _commands in COMMANDS.items():
     for _command in _commands:
         _module = import_module(f"dpaa.cli.{_HOME.get(_command, _command)}")
         app.command(rich_help_panel=_panel)(getattr(_module, _command))
-_about = "Make a prepared dataset from a log or a published source, or describe one."
+_about = "Prepare a dataset from a log or a published source, or describe one."
 app.add_typer(data_app, name="data", help=_about, cls=Group, rich_help_panel="Data and models")
 for _group in (app, data_app):
     for _info in _group.registered_commands:
@@ -74,7 +74,7 @@ def root(
 ) -> None:
     """Find, measure and reduce popularity bias in recommenders.
 
-    To see it work: dpaa demo.  With a log of your own:
+    For a demonstration run `dpaa demo`.  With your own log:
 
     \b
     Example:

@@ -29,20 +29,20 @@ def audit(
     data: Annotated[list[str], Argument(metavar="DATASET|LOG…", help="A prepared dataset, or files of a log.")],
     log: options.LogOptions,
     recs: Annotated[Path | None, Option(help="Recommendations of any system: user_id, item_id[, score, rank].")] = None,
-    k: Annotated[int | None, Option("--k", min=1, help="Cut the lists after this many items.")] = None,
+    k: Annotated[int | None, Option("--k", min=1, help="Use only the top k items of each list.")] = None,
     fail_if: Annotated[list[str] | None, Option(help='Exit with 1 if "log_gini>0.9", for example; repeatable.')] = None,
-    against: Annotated[str | None, Option(metavar="OLDER|TIME", help="Drift since an older log, or a time.")] = None,
+    against: Annotated[str | None, Option(metavar="OLDER|TIME", help="Drift since an older log or a date.")] = None,
     group_by: Annotated[str | None, Option(metavar="COLUMN", help="Exposure by a column of the items.")] = None,
-    files: Annotated[list[Path] | None, Option("--out", help="Page, .html, or OpenMetrics, .prom; repeatable.")] = None,
+    files: Annotated[list[Path] | None, Option("--out", help="FILE.html or OpenMetrics FILE.prom; repeatable.")] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Audit a log for popularity bias, and with --recs the recommendations of any system.
 
-    Says how unequally interactions are spread over items, over time and over users; with --recs whether lists are more
-    popular than the users' own histories, what share of the items is shown at all, and who wins and loses.  No model
-    of this package is needed.  In checks, log_head_share is about the log, head_share@20 about lists of 20; a wrong
-    name lists them all.
+    Shows how unequally interactions are spread over items, time and users; with --recs also whether lists are more
+    popular than the users' own histories, what share of the items is shown, and which items gain and lose.  No dpaa
+    model is needed.  In checks, log_head_share refers to the log, head_share@20 to lists of 20; an unknown name
+    prints all names.
 
     \b
     Example:
@@ -75,7 +75,7 @@ def audit(
 
 
 def _print_audit(result: dpaa.Audit) -> None:
-    """Print sentences, then tables."""
+    """Print the result in words, then as tables."""
     from dpaa.auditing import readable_times
 
     log, recs = result.log, result.recommendations
@@ -95,7 +95,7 @@ def _print_audit(result: dpaa.Audit) -> None:
         names = ("exposure", "exposure_of_catalogue")
         rows = [[group, *cells(".3f", *(recs.numbers[f"{name}/{group}"] for name in names))] for group in groups]
         if rows:
-            header = ["the worst-off group, and each", "what users took", "the catalogue"]
+            header = ["the worst-off group, and each", "users' interactions", "the catalogue"]
             print_table("exposure (rank r is worth 1/log2(r + 1)) against", header, rows)
         title = f"list against history, by taste (lists of {recs.k}, means over users)"
         print_records(title, LIST_TASTES, recs.tastes)

@@ -113,18 +113,18 @@ def _print_comparison(result: dpaa.Comparison) -> None:
 def plan(
     run_a: Annotated[Path, Argument(help="The run in production, or its recommendations.")],
     run_b: Annotated[Path, Argument(help="The run that may replace it.")],
-    detect: Annotated[str, Option(metavar="X[,power=X,confidence=X]", help="Relative difference to see.")] = "0.01",
+    detect: Annotated[str, Option(metavar="X[,power=X,confidence=X]", help="Relative difference to detect.")] = "0.01",
     dataset: options.DatasetOption = None,
     metric: options.Metrics = None,
     k: options.K = 20,
-    users_per_day: Annotated[int | None, Option(min=1, help="New users in the test each day, for the days.")] = None,
+    users_per_day: Annotated[int | None, Option(min=1, help="New users per day, to compute the days.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Plan an online A/B test of two runs: users and days, from the variance over users measured offline.
 
-    Half of the users get each run.  Shown are the users needed to see a difference of --detect, and those needed to see
-    the difference that the offline test promises, with a probability of power=0.8 and a two-sided confidence=0.95.  The
-    variance online is taken to be that of the same metric offline.
+    Half of the users get each run.  Prints how many users are needed to detect a difference of --detect, and to detect
+    the difference measured offline, with power=0.8 and a two-sided confidence=0.95.  The variance online is assumed to
+    equal that of the same metric offline.
 
     \b
     Example:
@@ -147,7 +147,7 @@ def plan(
         seen = [*cells(",.0f", need.users), *(cells(",", need.days) if by_days else [])]
         promised = [*cells(",.0f", need.users_promised), *(cells(",", need.days_promised) if by_days else [])]
         rows.append([need.metric, number(need.one), number(need.other), *seen, *promised])
-    header = ["", *planned.names, f"users ±{planned.detect:.1%}", *(["days"] if by_days else []), "users as promised"]
+    header = ["", *planned.names, f"users ±{planned.detect:.1%}", *(["days"] if by_days else []), "users, offline Δ"]
     title = f"Users in both halves, power {planned.power:g}, confidence {planned.confidence:g}"
     print_table(title, [*header, *(["days"] if by_days else [])], rows)
-    out.print(f"as promised: to see the difference between {planned.names[0]} and {planned.names[1]} measured offline")
+    out.print(f"offline Δ: the difference between {planned.names[0]} and {planned.names[1]} measured offline")

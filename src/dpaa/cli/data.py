@@ -66,15 +66,15 @@ def log(
     source: options.LogOptions,
     out_folder: Annotated[Path | None, Option("--out", help="Folder of the dataset to write.")] = None,
     append: Annotated[Path | None, Option(metavar="DATASET", help="Append the log to this dataset.")] = None,
-    engine: Annotated[str, Option(metavar="duckdb|spark", help="What prepares the log.")] = "duckdb",
-    memory: Annotated[float | None, Option(metavar="GB", help="For DuckDB; default: half of what is free.")] = None,
+    engine: Annotated[str, Option(metavar="duckdb|spark", help="Engine that prepares the log.")] = "duckdb",
+    memory: Annotated[float | None, Option(metavar="GB", help="Memory for DuckDB; default: half of the free.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A dataset from one log of clicks or ratings, which is split by a rule.
+    """Prepare a dataset from a log of clicks or ratings, and split it.
 
-    A log is CSV or other delimited text, JSON lines, Parquet, RecBole .inter or list form.  Invalid rows lack an id, a
-    number or a time that is needed, or are malformed lines.  --positive is one condition on one numeric column.
-    --append applies the rules that the dataset was made with, and writes to --out if given.
+    A log is CSV or other delimited text, JSON lines, Parquet, RecBole .inter or list form.  Rows are invalid if a
+    required id, number or time is missing, or the line is malformed.  --positive takes one condition on a numeric
+    column.  --append applies the options that the dataset was created with, and writes to --out if given.
 
     Pairs are split at random for each user (random) or over all (random-global), by time over all (temporal) or for
     each user (leave-last, last_k=1 each), into folds of users (user-folds, parts=5), users or items with few training
@@ -102,8 +102,8 @@ def log(
     source.check(overwrite)
     if append is not None:
         if how != _SplitOptions() or source.positive:
-            kept = "--append keeps the rules that the dataset was made with"
-            raise InputError(f"{kept}; leave --split, --positive and their like out")
+            kept = "--append keeps the options that the dataset was created with"
+            raise InputError(f"{kept}; omit --split, --positive and similar options")
         _append(files, append, out_folder, overwrite, source)
         return
     if out_folder is None:
@@ -131,7 +131,7 @@ def _engine(engine: str, memory: float | None) -> dict[str, Any]:
 
 
 def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite: bool, how: options.LogOptions) -> None:
-    """Append files to a dataset, in its place or elsewhere; nobody else writes it meanwhile."""
+    """Append files to a dataset, in place or to another folder, while holding its lock."""
     from dpaa._io import lock_of, locked
     from dpaa.data.dataset import ABOUT_FILE, check_target
     from dpaa.data.inputs import open_log
@@ -164,7 +164,7 @@ def _folders(out_folder: Path, parts: dict[str, Any], overwrite: bool) -> dict[P
 @app.command()
 @options.grouped(how=options.LogOptions)
 def splits(
-    train: Annotated[str, Option(help="Training pairs: a file, folder or pattern, as in `dpaa data log`.")],
+    train: Annotated[str, Option(help="Training pairs: file, folder or pattern, as in `dpaa data log`.")],
     out_folder: Out,
     how: options.LogOptions,
     valid: Annotated[str | None, Option(help="Validation pairs.")] = None,
@@ -172,7 +172,7 @@ def splits(
     candidates: Annotated[Path | None, Option(help="Items that may be recommended: item_id, or .txt of ids.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A dataset from ready-made train, validation and test files.
+    """Prepare a dataset from existing train, validation and test files.
 
     \b
     Example:
@@ -216,7 +216,7 @@ def demo(
     seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A simulated world: a biased log for training, random exposure for validation and test.
+    """Simulate a world: a biased log for training, random exposure for validation and test.
 
     \b
     Example:
@@ -235,7 +235,7 @@ def example(
     out_folder: Annotated[Path, Option("--out", help="Folder for the two files.")],
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A small log to try things with, as files: 11,000 clicks of a simulated bookshop, and the titles of its books.
+    """Write a small example log: 11,000 clicks of a simulated bookshop, and the titles of its books.
 
     \b
     Example:
@@ -257,10 +257,10 @@ def severity(
     seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Datasets of known bias from a log in which exposure was (nearly) complete.
+    """Derive datasets with a known bias from a log with (nearly) complete exposure.
 
-    Validation and test stay unbiased and are the same for every severity; training pairs are
-    sampled from each user's pairs: the higher the severity, the more of them are of popular items.
+    Validation and test stay unbiased and are the same for every severity.  Training pairs are
+    sampled from each user's pairs: the higher the severity, the more popular their items.
     Several severities are written to OUT/s0, OUT/s3 …
 
     \b
@@ -288,9 +288,9 @@ def randomised(
     seed: Seed = 0,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A dataset that carries a sample of randomised exposure for training, taken from its unbiased validation.
+    """Move a part of a dataset's unbiased validation pairs to training, as a sample of randomised exposure.
 
-    Methods that need such a sample (`cause`) learn from it; what is left is validation as before.
+    Methods that need such a sample (`cause`) learn from it; the remaining pairs are still used for validation.
 
     \b
     Example:
@@ -303,7 +303,7 @@ def randomised(
 
 @app.command()
 def describe(dataset: options.DatasetArgument, as_json: options.AsJson = False) -> None:
-    """Counts, density, splits, their overlap, and the share of popular items.
+    """Show counts, density, splits, their overlap, and the share of popular items.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`dpaa debias`: the best trade-off between accuracy and popularity; `dpaa backtest`: what became of it."""
+"""`dpaa debias`: the best trade-off between accuracy and popularity; `dpaa backtest`: the same in past periods."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def debias(
     out_folder: Annotated[Path, Option("--out", help="Folder for the models, the frontier and the chosen run.")],
     choice: options.ChoiceOptions,
     targets: Annotated[
-        list[str] | None, Option("--target", help='To reach, such as "coverage>=0.8"; repeatable.')
+        list[str] | None, Option("--target", help='Target, such as "coverage>=0.8"; repeatable.')
     ] = None,
-    base: Annotated[Path | None, Option(help="Run, lists or .npz in production; default: the most accurate.")] = None,
-    runs: Annotated[list[Path] | None, Option(help="Run, lists or .npz to use; repeatable; trains none.")] = None,
+    base: Annotated[Path | None, Option(help="Run, lists or .npz in production; default: most accurate model.")] = None,
+    runs: Annotated[list[Path] | None, Option(help="Run, lists or .npz, instead of training; repeatable.")] = None,
     assignments: options.Assignments = None,
     seed: options.Seed = 0,
     overwrite: Annotated[bool, Option("--overwrite", help="Train the models again.")] = False,
@@ -42,14 +42,13 @@ def debias(
 ) -> None:
     """Find the best trade-off between accuracy and popularity: more of the catalogue shown, accuracy kept.
 
-    Several different models are trained (or taken, with --runs), the popularity dial and re-rankers are applied to each
-    at several strengths, and all points are measured on validation.  One is chosen and written to FOLDER/run, a run
-    like any other.
-    Goals are niche-recall, coverage, arp, gini, calibration, or another metric; of several the least improved counts.
-    With --target the most accurate point that reaches it is chosen.  With --keep-accuracy the choice is confirmed on
-    held-out users (confidence=0.95), under every exposure that is plausible; where no point can be confirmed the
-    baseline is kept and the exit code is 1.  The test split is not opened.  The same call resumes after an
-    interruption, and another goal reuses the models.
+    Trains several different models (or uses --runs), applies the popularity dial and re-rankers to each at several
+    strengths, and measures all points on validation.  One is selected and written to FOLDER/run, a run like any other.
+    Goals are niche-recall, coverage, arp, gini, calibration, or another metric; with several goals the least improved
+    one counts.  With --target the most accurate point that reaches it is selected.  With --keep-accuracy the choice is
+    confirmed on held-out users (confidence=0.95), under every plausible exposure; if no point can be confirmed, the
+    baseline is kept and the exit code is 1.  The test split is not used.  Repeating the call resumes an interrupted
+    one, and a call with another goal reuses the models.
 
     \b
     Example:
@@ -80,7 +79,7 @@ def debias(
         except OutOfReachError as error:
             err.print(str(error))
             raise typer.Exit(1) from None
-    page = f"the frontier as a page: {(out_folder / PAGE).resolve()}"
+    page = f"frontier page: {(out_folder / PAGE).resolve()}"
     try:
         from dpaa.report import write_page
 
@@ -93,7 +92,7 @@ def debias(
         print_frontier(result)
         out.print(page)
         if (out_folder / RECIPE).exists():
-            out.print(f"the choice for lists of your own: dpaa rerank RECS --recipe {out_folder / RECIPE}")
+            out.print(f"to apply the choice to your own lists: dpaa rerank RECS --recipe {out_folder / RECIPE}")
         out.print(f"run written to {out_folder / 'run'}; next: dpaa recommend {out_folder / 'run'}")
     if not result.confirmed:
         err.print("the promise could not be confirmed: the run is the baseline (exit code 1)")
@@ -101,7 +100,7 @@ def debias(
 
 
 def print_frontier(result: Debiased, most: int = 14) -> None:
-    """Print the frontier as a table, each model as it is, and what changes for whom.
+    """Print the frontier as a table, each model alone, and what changes for which users.
 
     Parameters
     ----------
@@ -125,10 +124,10 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
     title = f"The frontier on {content['dataset']['name']}, {users['all']:,} validation users"
     header = ["", *(f"NDCG@{k} {name}" for name in estimates), "change", *columns]
     print_table(title, header, rows.values())
-    out.print("* chosen, = baseline; first the frontier, then the models as they are")
+    out.print("* chosen, = baseline; first the frontier, then the models alone")
     if len(estimates) > 1:
-        out.print("logged: every pair counts alike; ips: the rarer an item, the more its pairs count")
-        out.print("change: of the estimate that falls most, against the baseline")
+        out.print("logged: all pairs have equal weight; ips: pairs of rarer items have more weight")
+        out.print("change: relative to the baseline, of the estimate that falls most")
     out.print(content["validation"]["in_words"])
     for sentence in content["sentences"]:
         out.print(f"- {sentence}")
@@ -137,14 +136,14 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
 
 @dataclass(frozen=True)
 class _ChoiceOptions(options.ChoiceOptions):
-    """As those of `dpaa debias`, with a promise."""
+    """Options of `dpaa debias`, with a promise by default."""
 
     keep_accuracy: options.KeepAccuracy = "0.98"
 
 
 @options.grouped(source=options.LogOptions, choice=_ChoiceOptions)
 def backtest(
-    files: Annotated[list[str], Argument(metavar="FILE|FOLDER|PATTERN|-…", help="A log with times.")],
+    files: Annotated[list[str], Argument(metavar="FILE|FOLDER|PATTERN|-…", help="A log with timestamps.")],
     out_folder: Annotated[Path, Option("--out", help="Folder for the origins, the table and the page.")],
     source: options.LogOptions,
     choice: _ChoiceOptions,
@@ -153,14 +152,14 @@ def backtest(
     ] = "month",
     valid: Annotated[float, Option(help="Share of earlier pairs for validation.", rich_help_panel="Split")] = 0.1,
     min_pairs: options.MinPairs = "1",
-    overwrite: Annotated[bool, Option("--overwrite", help="Do again what is of another log or other options.")] = False,
+    overwrite: Annotated[bool, Option("--overwrite", help="Redo results of another log or other options.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Choose with `dpaa debias` at the start of every month of a log, and measure the choice on that month.
 
-    At each origin only what came before is known: the latest of it is validation, and the period after it is opened
-    when the choice is made; --max-minutes are those of each origin.  Rivals are the choice of the origin before, fitted
-    again, and the first choice, never updated.  The same call resumes after an interruption.
+    At each origin only earlier interactions are used, the latest of them for validation; the following period is used
+    to evaluate the choice.  --max-minutes applies to each origin.  The choice is compared with the previous origin's
+    choice, refitted, and with the first choice, never updated.  Repeating the call resumes an interrupted one.
 
     \b
     Example:
@@ -184,7 +183,7 @@ def backtest(
         from dpaa.report import backtest_page
 
         backtest_page(result.as_json(), out_folder / "backtest.html")
-        page = f"the picture of all choices is in {out_folder / 'backtest.html'}"
+        page = f"a figure of all choices is in {out_folder / 'backtest.html'}"
     except MissingExtraError as error:
         page = f"there is no page: {error}"
     if as_json:

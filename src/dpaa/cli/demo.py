@@ -28,10 +28,11 @@ def demo(
     out_folder: Annotated[Path, Option("--out", help="Folder for the dataset and the runs.")] = Path("dpaa-demo"),
     overwrite: options.Overwrite = False,
 ) -> None:
-    """A log's bias, what a recommender makes of it, and the best trade-off, on a simulated world.
+    """Show a log's bias, how recommenders amplify it, and the best trade-off, on simulated data.
 
-    The world's log shows popular items more; validation and test come from uniformly random exposure, so the
-    numbers say what people like rather than what they were shown.  About a minute on two cores; ends with a page.
+    Popular items are shown more often in the simulated log; validation and test come from uniformly random exposure,
+    so metrics reflect what users like, not what they were shown.  Takes about a minute on two cores and ends with a
+    report.
 
     \b
     Example:
@@ -47,14 +48,14 @@ def demo(
     if out_folder.exists() and not overwrite:
         raise InputError(f"{out_folder} already exists; pass --overwrite or choose another folder with --out")
     runs, debiased, comparison = out_folder / "runs", out_folder / "debiased", out_folder / "comparison.json"
-    err.print("simulating a world: people with tastes, items with appeal, a log that shows popular items more")
+    err.print("simulating users with preferences, items, and a log that over-exposes popular items")
     simulate().write(out_folder / "data", overwrite=overwrite)
     data = dpaa.read_dataset(out_folder / "data")
     out.print("\n1. The log (simulated, so that the truth is known)")
     for sentence in dpaa.audit(data).in_words()[:4]:
         out.print(f"- {sentence}")
 
-    out.print("\n2. What recommenders make of it")
+    out.print("\n2. How recommenders amplify the bias")
     measured = {}
     for name in METHODS:
         method, pretrained = make_method(data, name, {}), runs / PLAIN if name == "dpaa" else None
@@ -62,7 +63,7 @@ def demo(
         measured[name] = _evaluate(data, runs / name)
     rows = [[name, *(f"{one.metrics[metric]:.4g}" for metric in SHOWN)] for name, one in measured.items()]
     print_table("Lists of 20, tested on random exposure", ["method", *SHOWN], rows)
-    out.print("popular, niche: items that have 80% of the log, and the rest; arp: mean training count of what is shown")
+    out.print("popular, niche: items with 80% of the log, and the rest; arp: mean training count of recommended items")
 
     out.print("\n3. The best trade-off between accuracy and popularity")
     trained = [runs / PLAIN, runs / "dpaa"]
@@ -70,7 +71,7 @@ def demo(
     chosen = dpaa.debias(debiased, data, say=err.print, **how)
     print_frontier(chosen, 6)
 
-    out.print("\n4. What it comes to")
+    out.print("\n4. Result")
     out.print((f"In this simulated world: {chosen.headline()}.", "bold"))
     _evaluate(data, debiased)
     compared = compare_entries(*read_entries([runs / PLAIN, runs / "dpaa", debiased]))
@@ -83,7 +84,7 @@ def demo(
     page = out_folder / "report.html"
     try:
         write_page([debiased, out_folder / "data", *(runs / name for name in METHODS), comparison], page)
-        out.print(f"\nEverything on one page, to open in a browser: {page.resolve()}")
+        out.print(f"\nReport, to open in a browser: {page.resolve()}")
     except MissingExtraError as error:
         print_notes([f"there is no page: {error}"])
 

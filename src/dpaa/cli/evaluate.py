@@ -28,13 +28,13 @@ def evaluate(
     source: Annotated[Path, Argument(metavar="RUN|RECS", help="A finished run, or recommendations of any system.")],
     dataset: options.DatasetOption = None,
     k: Annotated[list[int] | None, Option("--k", min=1, help="Length of the lists; repeatable; default: 20.")] = None,
-    split: Annotated[str, Option(help="test, or valid: to choose without opening the test split.")] = "test",
+    split: Annotated[str, Option(help="test, or valid for selection without using the test split.")] = "test",
     overlap: options.Overlap = "drop",
     mask_valid: Annotated[bool, Option("--mask-valid", help="Mask validation pairs like training pairs.")] = False,
     group_by: options.GroupBy = None,
     off_policy: Annotated[bool, Option("--off-policy", help="Add estimates for a biased test split.")] = False,
     popularity_dial: Annotated[
-        str | None, Option(metavar="X|run|GOAL", help="κ, or to choose it on validation: ndcg, recall or niche:X.")
+        str | None, Option(metavar="X|run|GOAL", help="κ, or a goal to select it on validation: ndcg, recall, niche:X.")
     ] = None,
     rerank: options.Rerank = None,
     fail_if: options.FailIf = None,
@@ -42,14 +42,13 @@ def evaluate(
 ) -> None:
     """Evaluate a run, or the recommendations of any system, on the test split of a dataset (or on validation).
 
-    Accuracy for all, popular and niche items and by the users' taste; popularity bias; exposure by popularity.
+    Prints accuracy for all, popular and niche items and by user taste, popularity bias, exposure by popularity, and the
+    protocol; docs/metrics.md defines each metric.
 
-    The protocol stands beside the numbers; docs/metrics.md defines each.
-
-    For a run, metrics.json and per_user.parquet are written into its folder, unless its lists were made with another
-    popularity dial or re-ranker than it keeps, the dataset is a later state of its log, or the split is validation; and
-    the curve of its dial on validation is shown; docs/dial.md explains it.  --popularity-dial niche:5 chooses κ on
-    validation, the most niche recall for at most 5% less NDCG, and keeps it in the run.
+    For a run, it writes metrics.json and per_user.parquet into the run folder, unless you set another popularity dial
+    or re-ranker than the run's, the dataset has been appended to since, or the split is validation.  It also shows the
+    run's dial curve on validation (docs/dial.md).  --popularity-dial niche:5 selects κ on validation, for the highest
+    niche recall with at most 5% less NDCG, and stores it in the run.
 
     \b
     Example:
@@ -65,7 +64,7 @@ def evaluate(
     # A folder of lists has parts: shards, or what Spark has written.
     lists = source.is_file() or source.suffix.lower() in options.TABLES or any(source.glob("part-*"))
     if lists and dataset is None:
-        raise InputError(f"{source} does not say what it should have recommended; name the dataset with --dataset")
+        raise InputError(f"{source} has no test split of its own; name the dataset with --dataset")
     if lists and (popularity_dial or rerank):
         raise InputError(f"--popularity-dial and --rerank need the scores of a run, {source} has none; leave them out")
     if split not in ("valid", "test"):
@@ -107,7 +106,7 @@ def evaluate(
 
 
 def _of_run(model: Model, evaluator: Evaluator, dial: str | None, rerank: str) -> tuple[Evaluation, DialCurve | None]:
-    """Metrics of a run and the curve of its dial; both are written into its folder."""
+    """Write the metrics of a run and its dial curve into its folder, and print the next step."""
     from dpaa._text import finite
     from dpaa.comparison import TrainingBudget, unfinished
     from dpaa.runs.folder import RunFolder

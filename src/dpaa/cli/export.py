@@ -12,15 +12,15 @@ from dpaa.cli.console import out
 
 def export(
     run: options.RunArgument,
-    to: Annotated[str, Option("--to", metavar="faiss|pgvector|npz", help="The system it is for.")],
+    to: Annotated[str, Option("--to", metavar="faiss|pgvector|npz", help="Target system.")],
     out_folder: Annotated[Path, Option("--out", metavar="DIR", help="Folder to write.")],
     users: options.Users = None,
-    without_reranker: Annotated[bool, Option("--without-reranker", help="Leave the run's re-ranker out.")] = False,
+    without_reranker: Annotated[bool, Option("--without-reranker", help="Export without the run's re-ranker.")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Export the vectors of users and items; one index serves every κ of the popularity dial, chosen per query.
+    """Export user and item vectors; one index serves every κ of the popularity dial, set per query.
 
-    The folder says how to query (README.md) and has code that does (query.py, or a function in SQL).
+    The folder has instructions for queries (README.md) and code (query.py, or an SQL function).
 
     \b
     Example:

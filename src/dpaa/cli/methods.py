@@ -9,10 +9,10 @@ from dpaa.cli.console import out, print_json, print_table
 
 
 def methods(
-    name: Annotated[str | None, Argument(help="Show the hyperparameters of this method or re-ranker.")] = None,
+    name: Annotated[str | None, Argument(help="Method or re-ranker to show.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the methods and re-rankers; with a name, its hyperparameters, defaults and meaning.
+    """List methods and re-rankers, or show the hyperparameters and defaults of one.
 
     \b
     Example:

@@ -26,33 +26,33 @@ if TYPE_CHECKING:
     from dpaa.runs.model import Model
 
 DatasetArgument = Annotated[Path, Argument(help="A prepared dataset (folder made by `dpaa data`).")]
-DatasetOption = Annotated[Path | None, Option(help="The dataset, for files and where it has moved since training.")]
+DatasetOption = Annotated[Path | None, Option(help="The dataset, for files or if it has moved since training.")]
 RunArgument = Annotated[Path, Argument(help="A finished run folder.")]
 Method = Annotated[str, Option(help="Method; `dpaa methods` lists them.")]
 Assignments = Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help="A hyperparameter; repeatable.")]
 Config = Annotated[Path | None, Option(help="TOML file of hyperparameters.")]
 Seed = Annotated[int, Option(min=0, help="Random seed.")]
-Jobs = Annotated[int, Option(min=1, help="Trainings at a time, one core each.")]
+Jobs = Annotated[int, Option(min=1, help="Parallel trainings, one core each.")]
 K = Annotated[int, Option("--k", min=1, help="Length of the lists.")]
 Users = Annotated[list[str] | None, Option("--users", help="Only these users: ID,ID or @FILE of ids; repeatable.")]
 Overlap = Annotated[str, Option(help="Test pairs that are also training pairs: drop, mask or keep.")]
 Severity = Annotated[float, Option(min=0, help="Bias of the log; 0 for none.")]
-GroupBy = Annotated[str | None, Option(metavar="COLUMN", help="Accuracy and exposure also by a column of the items.")]
-PopularityDial = Annotated[str | None, Option(metavar="X|run", help="κ: above 0 leans to popular items, below 0 away.")]
+GroupBy = Annotated[str | None, Option(metavar="COLUMN", help="Also show accuracy and exposure by an item column.")]
+PopularityDial = Annotated[str | None, Option(metavar="X|run", help="κ: above 0 favours popular items, below 0 niche.")]
 Rerank = Annotated[str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="Re-ranker of the lists, or `none`.")]
 Metrics = Annotated[list[str] | None, Option("--metric", help="Metric, such as ndcg or recall/niche; repeatable.")]
 KeepAccuracy = Annotated[
-    str | None, Option(metavar="SHARE[,confidence=X]", help="Accuracy to keep, of the baseline's: 0.98.")
+    str | None, Option(metavar="SHARE[,confidence=X]", help="Share of the baseline's accuracy to keep: 0.98.")
 ]
-FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if "ndcg@20 < 0.98 * RUN", say; repeatable.')]
+FailIf = Annotated[list[str] | None, Option(help='Exit with 1 if, e.g., "ndcg@20 < 0.98 * RUN"; repeatable.')]
 FigureFolder = Annotated[Path | None, Option("--figures", metavar="DIR", help="Folder for figures, as SVG and PNG.")]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace what exists there.")]
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace existing output.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Columns = Annotated[
     str | None,
     Option(metavar="ROLE=NAME,…", help="user=, item=, rating=, timestamp=; or NAME,…; default: detected."),
 ]
-MinPairs = Annotated[str, Option(metavar="N|user=N,item=N", help="Leave out users and items with fewer pairs.")]
+MinPairs = Annotated[str, Option(metavar="N|user=N,item=N", help="Drop users and items with fewer pairs.")]
 FORMATS = "csv, tsv, inter, jsonl, parquet or list"
 ROLES = ("user", "item", "rating", "timestamp")
 PAGES = (".html", ".htm")
@@ -63,10 +63,10 @@ LARGEST = 200_000_000
 
 @dataclass(frozen=True)
 class ColumnOptions:
-    """Which column of a table is what."""
+    """Which columns have users, items, ratings and times, and which rows are positive."""
 
     columns: Columns = None
-    positive: Annotated[str | None, Option(metavar="RULE", help="Rows that count: rating>=3; default: all.")] = None
+    positive: Annotated[str | None, Option(metavar="RULE", help="Positive rows: rating>=3; default: all.")] = None
 
     @property
     def names(self) -> ColumnNames:
@@ -76,9 +76,9 @@ class ColumnOptions:
 
 @dataclass(frozen=True)
 class LogOptions(ColumnOptions):
-    """How the files of a log are read, and what becomes of their rows."""
+    """How the files of a log are read, and which rows are used."""
 
-    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Leave invalid rows out, or move them.")] = None
+    invalid: Annotated[str | None, Option(metavar="drop|FILE", help="Drop invalid rows, or write them to FILE.")] = None
     items: Annotated[
         Path | None, Option(metavar="FILE", help="Attributes of the items: item_id, title, …", rich_help_panel="Input")
     ] = None
@@ -138,15 +138,15 @@ class LogOptions(ColumnOptions):
 
 @dataclass(frozen=True)
 class ChoiceOptions:
-    """What `dpaa debias` tries, and how it chooses."""
+    """Points that `dpaa debias` tries, and its selection rule."""
 
-    goals: Annotated[list[str] | None, Option("--goal", help="To improve; repeatable; default: niche-recall.")] = None
+    goals: Annotated[list[str] | None, Option("--goal", help="Goal; repeatable; default: niche-recall.")] = None
     keep_accuracy: KeepAccuracy = None
-    exposure: Annotated[str, Option(metavar="unknown|as-logged|shifted", help="How users will meet items.")] = "unknown"
-    methods: Annotated[str | None, Option(metavar="A,B,…", help="What to train; default: a few.")] = None
-    rerank: Annotated[list[str] | None, Option(help="Re-ranker to sweep; repeatable; default: all.")] = None
+    exposure: Annotated[str, Option(metavar="unknown|as-logged|shifted", help="Exposure after the change.")] = "unknown"
+    methods: Annotated[str | None, Option(metavar="A,B,…", help="Methods to train; default: a few.")] = None
+    rerank: Annotated[list[str] | None, Option(help="Re-ranker to try; repeatable; default: all.")] = None
     k: K = 20
-    max_minutes: Annotated[float | None, Option(help="Minutes after which the best so far is taken.")] = None
+    max_minutes: Annotated[float | None, Option(help="Time limit; then the best point so far is used.")] = None
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`dpaa recommend`: top-k lists, streamed to a file; `dpaa similar`: items like one; `dpaa rerank`: any lists."""
+"""`dpaa recommend`: top-k lists, streamed to a file; `dpaa similar`: similar items; `dpaa rerank`: re-ranked lists."""
 
 from itertools import chain
 from pathlib import Path
@@ -18,24 +18,24 @@ def recommend(
     k: options.K = 20,
     out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
     users: options.Users = None,
-    history: Annotated[Path | None, Option(help="File of users unseen in training and their items.")] = None,
+    history: Annotated[Path | None, Option(help="Histories of users unseen in training.")] = None,
     columns: options.Columns = None,
     items: Annotated[list[str] | None, Option(help="Only these items: ID,ID or @FILE of ids; repeatable.")] = None,
     exclude: Annotated[list[str] | None, Option(help="Exclude these items: ID,ID or @FILE; repeatable.")] = None,
     exclude_pairs: Annotated[Path | None, Option(help="File of user_id and item_id to exclude.")] = None,
-    only: Annotated[list[str] | None, Option(metavar="COLUMN=VALUE", help="Only such items; repeatable.")] = None,
-    at_most: Annotated[list[str] | None, Option(metavar="COLUMN=N", help="Items of one value; repeatable.")] = None,
-    at_least: Annotated[list[str] | None, Option(metavar="COLUMN=N", help="Different values; repeatable.")] = None,
+    only: Annotated[list[str] | None, Option(metavar="COLUMN=VALUE", help="Required value; repeatable.")] = None,
+    at_most: Annotated[list[str] | None, Option(metavar="COLUMN=N", help="Items per value; repeatable.")] = None,
+    at_least: Annotated[list[str] | None, Option(metavar="COLUMN=N", help="Distinct values; repeatable.")] = None,
     popularity_dial: options.PopularityDial = None,
     rerank: options.Rerank = None,
-    shard: Annotated[str | None, Option(metavar="I/N", help="This part of the users; --out is a folder.")] = None,
+    shard: Annotated[str | None, Option(metavar="I/N", help="Part I of N of the users; --out is a folder.")] = None,
     seen: Annotated[bool, Option("--include-seen", help="Allow items that the user has in training.")] = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Recommend the k best items to all or some users, in the ids of your log.
+    """Recommend the top k items to all or some users, with the ids of your log.
 
-    Unknown users get a list from --history, or the popularity list; a column `source` says so where there are such.
-    Without --out some lists are shown.  A shard that exists already is left as it is.
+    Unknown users get a list from --history, or the popularity list; a column `source` then says which.
+    Without --out only the first lists are printed.  Existing shards are not recomputed.
 
     \b
     Example:
@@ -99,15 +99,15 @@ def recommend(
 
 def similar(
     run: options.RunArgument,
-    items: Annotated[list[str], Argument(metavar="ITEM…", help="Items like these: ID,ID or @FILE of ids.")],
+    items: Annotated[list[str], Argument(metavar="ITEM…", help="Items to compare with: ID,ID or @FILE of ids.")],
     k: options.K = 10,
     out_file: Annotated[Path | None, Option("--out", help="File: .csv, .tsv, .parquet or .jsonl.")] = None,
     as_json: options.AsJson = False,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Show the items most like an item, by the cosine of their vectors.
+    """Show the most similar items of an item, by the cosine of their vectors.
 
-    Items that the model does not know are counted and left out.
+    Items that the model does not know are skipped, with a note.
 
     \b
     Example:
@@ -140,16 +140,16 @@ def rerank(
     method: Annotated[
         str | None, Option(metavar="NAME[,PARAMETER=VALUE…]", help="See `dpaa methods`.", rich_help_panel="Lists")
     ] = None,
-    recipe: Annotated[Path | None, Option(help="What `dpaa debias` chose, its recipe.json, instead.")] = None,
-    dataset: Annotated[Path | None, Option(help="Where popularity and histories come from; a run has its own.")] = None,
+    recipe: Annotated[Path | None, Option(help="recipe.json of `dpaa debias`, instead of --method.")] = None,
+    dataset: Annotated[Path | None, Option(help="Source of popularity and histories; a run has its own.")] = None,
     k: Annotated[int | None, Option("--k", min=1, help="Length of the lists; default: the recipe's, or 20.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Re-rank recommendations for less popularity bias, after the fact: nothing is trained.
+    """Re-rank recommendations to reduce popularity bias; nothing is trained.
 
-    A file has user_id, item_id, score or rank, and more items than wanted: 100 to a user, say.  Scores in the new file
-    are those of the old one where a re-ranker chooses among items, its own where it rescores them; the order is that of
-    the rank.  strength=0 leaves lists as they are; docs/reranking.md explains each re-ranker.
+    A file has user_id, item_id and score or rank, and more items than needed, for example 100 per user.  The new file
+    keeps the old scores, unless the re-ranker computes new ones; use rank for the order.  strength=0 leaves lists
+    unchanged; docs/reranking.md explains each re-ranker.
 
     \b
     Example:
@@ -170,13 +170,13 @@ def rerank(
         raise InputError("name a re-ranker with --method, or a recipe with --recipe; one of them")
     check_target(out_file, overwrite)
     if resolve_path(out_file) == resolve_path(source):
-        raise InputError(f"{out_file} is what is re-ranked; name another file for --out")
+        raise InputError(f"{out_file} is the input; name another file for --out")
     data = None if dataset is None else dpaa.read_dataset(dataset)
     model = dpaa.load(source) if source.is_dir() else None
     if model is not None and data is not None:
         model.check_trained_on(data, "leave --dataset out")
     if data is None and (model is None or recipe is not None):
-        raise InputError(f"{source} does not say how popular its items are; name the dataset with --dataset")
+        raise InputError(f"{source} does not contain item popularity; name the dataset with --dataset")
     notes: list[str] = []
     if recipe is not None and data is not None:
         blocks = iter([dpaa.rerank(source if model is None else model, recipe, data, k, notes.append)])

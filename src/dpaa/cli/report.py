@@ -12,15 +12,15 @@ from dpaa.cli.console import err, out, print_notes
 
 def report(
     paths: Annotated[list[Path], Argument(metavar="PATH…", help="Datasets, runs, JSON of `compare` and `audit`.")],
-    out_file: Annotated[Path, Option("--out", help="The page to write, FILE.html.")],
+    out_file: Annotated[Path, Option("--out", help="Report to write, FILE.html.")],
     k: options.K = 20,
     figures: options.FigureFolder = None,
     overwrite: options.Overwrite = False,
 ) -> None:
-    """Write one HTML page: the data's long tail, metrics, exposure, winners and losers, training, message weights.
+    """Write an HTML report: long tail, metrics, exposure, items that gain and lose, training, message weights.
 
-    The page is a single file that loads nothing: it opens without network, can be sent and printed.  Runs show the
-    metrics that `dpaa evaluate` wrote; their lists are recomputed.  Nothing is trained or measured here.
+    The report is a single file that works offline and can be sent and printed.  Metrics of runs are those written by
+    `dpaa evaluate`; lists are recomputed.  Nothing is trained or evaluated here.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""`dpaa reproduce`: tables and figures of the paper, ours beside the paper's."""
+"""`dpaa reproduce`: tables and figures of the paper, with our numbers and the published ones."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 DATA = ("coat", "yahoo-r3", "kuairec", "benchmarks")
 WORK = ".dpaa-work"
-"""Prepared datasets and unfinished trainings, beside the results."""
+"""Folder of prepared datasets and unfinished trainings, next to the results."""
 TABLES = "datasets, overall, groups, severity, ablation, hyperparameters, all"
-Results = Annotated[Path, Option(metavar="DIR", help="Folder of results; what is in it is not trained again.")]
+Results = Annotated[Path, Option(metavar="DIR", help="Folder of results; existing ones are reused.")]
 
 
 def reproduce(
     name: Annotated[str, Argument(metavar="TABLE", help=f"{TABLES} or field.")],
     budget: Annotated[str, Option(help="smoke, quick, untuned, standard, standard-2 or paper.")] = "quick",
-    data: Annotated[list[str] | None, Option(metavar="NAME=DIR", help="Where data are (above); repeatable.")] = None,
+    data: Annotated[list[str] | None, Option(metavar="NAME=DIR", help="Data folder (see above); repeatable.")] = None,
     method: Annotated[list[str] | None, Option("--method", help="A method instead of all; repeatable.")] = None,
     severities: Annotated[list[float] | None, Option("--severity", min=0, help="Bias of the log; repeatable.")] = None,
     seeds: Annotated[int | None, Option(min=1, help="Random seeds per row and dataset.")] = None,
@@ -34,16 +34,16 @@ def reproduce(
     results: Results = Path("results"),
     as_json: options.AsJson = False,
 ) -> None:
-    """Tables and figures of the DPAA paper, or the field's benchmark table, ours beside the published numbers.
+    """Reproduce tables and figures of the DPAA paper, or the field's benchmark table, next to the published numbers.
 
-    Every result is kept in a file of its own: after an interruption the same call resumes.  Budgets: smoke, seconds;
-    quick, minutes (s 0, 5, 9, one seed, defaults, D 64, at most 100 epochs); untuned, the paper's size, severities,
-    seeds, defaults; standard, tuned with 12 trials per method; standard-2, 4 per hyperparameter, one training for
-    all, one draw of the data; paper, the paper's grids.
+    Each result is saved in a separate file; repeating the call resumes an interrupted one.  Budgets: smoke, seconds;
+    quick, minutes (severity 0, 5, 9, one seed, defaults, embedding size 64, at most 100 epochs); untuned, the paper's
+    model size, severities and seeds, with defaults; standard, tuned with 12 trials per method; standard-2, 4 trials per
+    hyperparameter, one training schedule for all, one draw of the data; paper, the paper's grids.
 
     coat, yahoo-r3 and kuairec are folders of the official files, or of train.txt, val.txt and test.txt; for severity,
-    valid.txt and test.txt of KuaiRec suffice.  `field` measures the standard splits in benchmarks, a folder of
-    train.txt and test.txt each (Gowalla, Yelp2018, Amazon, Adressa, Epinions), with the authors' hyperparameters.
+    valid.txt and test.txt of KuaiRec suffice.  `field` runs the standard splits in benchmarks, with a folder of
+    train.txt and test.txt each (Gowalla, Yelp2018, Amazon, Adressa, Epinions), and the authors' hyperparameters.
 
     \b
     Example:
@@ -101,7 +101,7 @@ def _read_folders(texts: list[str]) -> dict[str, Path]:
 def _field(
     benchmarks: Path | None, methods: list[str], results: Path, work: Path, out_folder: Path, as_json: bool
 ) -> None:
-    """Measure what is missing of the field's table, as far as its splits are there, and show all of it."""
+    """Run the missing rows of the field's table whose splits are available, and show the whole table."""
     from dpaa.reproduction import FIELD, field_chapter, read_results, run_field, write_chapters
     from dpaa.runs.progress import watched_training
 

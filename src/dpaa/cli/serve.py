@@ -16,17 +16,17 @@ def serve(
     context: typer.Context,
     run: RunArgument,
     host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes any that is free.")] = 8000,
-    workers: Annotated[str, Option(metavar="N[,threads=N,waiting=N]", help="Processes that answer (above).")] = "1",
-    token_file: Annotated[str | None, Option(metavar="FILE|none", help="File of the token that is needed.")] = None,
-    allow_origin: Annotated[list[str] | None, Option(help="Origin of web pages that may ask; repeatable.")] = None,
-    allow_host: Annotated[list[str] | None, Option(help="Host name of the service; repeatable.")] = None,
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 for any free port.")] = 8000,
+    workers: Annotated[str, Option(metavar="N[,threads=N,waiting=N]", help="Worker processes (see above).")] = "1",
+    token_file: Annotated[str | None, Option(metavar="FILE|none", help="File with the access token.")] = None,
+    allow_origin: Annotated[list[str] | None, Option(help="Origin of web pages to allow (CORS); repeatable.")] = None,
+    allow_host: Annotated[list[str] | None, Option(help="Host name to accept; repeatable.")] = None,
 ) -> None:
-    """Serve recommendations over HTTP, and a live page where people turn the dial.
+    """Serve recommendations over HTTP, with an interactive page for the popularity dial.
 
-    Answers equal those of `dpaa recommend`.  POST /reload (with a token) or SIGHUP reads the run again without dropping
-    a request; SIGTERM lets open requests finish.  Requests and answers are described at /openapi.json and in
-    docs/serving.md.  A process computes with threads=1; of lists that wait, those beyond waiting=256 are refused (503).
+    Lists equal those of `dpaa recommend`.  POST /reload (with a token) or SIGHUP reloads the run without dropping
+    requests; SIGTERM lets open requests finish.  /openapi.json and docs/serving.md describe requests and responses.
+    Each worker process computes with threads=1 and queues at most waiting=256 lists; further requests get 503.
 
     \b
     Example:
@@ -65,5 +65,5 @@ def _read_token(file: Path | None) -> str | None:
         return os.environ.get("DPAA_SERVE_TOKEN", "").strip() or None
     token = read_text(file, 10_000).strip()
     if not token.isascii() or len(token.split()) != 1:
-        raise InputError(f"{file} holds no token: one word is needed; make it with `openssl rand -hex 32`")
+        raise InputError(f"{file} has no token; it must be one word; create one with `openssl rand -hex 32`")
     return token

@@ -1,4 +1,4 @@
-"""`dpaa simulate`: what a recommender makes of its own log, round after round."""
+"""`dpaa simulate`: the feedback loop of a recommender that is refitted on its own clicks."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ BESIDE = 3
 
 
 def simulate(
-    source: Annotated[str, Argument(metavar="DATASET|world[:USERSxITEMS]", help="Where taste comes from.")],
+    source: Annotated[str, Argument(metavar="DATASET|world[:USERSxITEMS]", help="Source of preferences.")],
     policies: Annotated[list[str], Option("--policy", help="METHOD, RUN, debias, oracle or random; repeatable.")],
     rounds: Annotated[int, Option(min=1, help="Rounds of clicks.")] = 10,
     k: options.K = 20,
     severity: options.Severity = 1.0,
-    seeds: Annotated[int, Option(min=1, help="Worlds, first logs and clicks, for the intervals.")] = 1,
-    clicks: Annotated[str | None, Option(metavar="NAME=X,…", help="The click model (above).")] = None,
+    seeds: Annotated[int, Option(min=1, help="Number of seeds, for the intervals.")] = 1,
+    clicks: Annotated[str | None, Option(metavar="NAME=X,…", help="Click model (see above).")] = None,
     group_by: options.GroupBy = None,
     files: Annotated[
-        list[Path] | None, Option("--out", help="Page, .html, or rounds, .csv, .json; repeatable.")
+        list[Path] | None, Option("--out", help="HTML page, or rounds as .csv, .json; repeatable.")
     ] = None,
     overwrite: options.Overwrite = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Simulate the feedback loop: recommendations become clicks, clicks become training data.
 
-    All pairs of DATASET, of (nearly) complete exposure, are what users like, and the first log is a biased draw from
-    them; `world` is the built-in world.  Each round a policy recommends, users click, and the policy is refitted from
-    its last model (refit=warm), from scratch (cold) or not (never).  debias chooses once, on the first log.
+    Users like exactly the pairs of DATASET, which needs (nearly) complete exposure; the first log is a biased draw from
+    them.  `world` is the built-in simulation.  In each round a policy recommends, users click, and the policy is
+    refitted from its last model (refit=warm), from scratch (cold) or not (never).  debias selects once, at first.
 
-    The click model: position=η, place r is looked at with r^-η (0); slots, places that a user looks at (all); noise,
-    clicks on what a user does not like (0); organic, share of what users come across by themselves (0); repeat=yes,
-    what was shown without a click is shown again (no).
+    Parameters of the click model, with defaults: position=η, rank r is examined with probability r^-η (0); slots, ranks
+    examined (all); noise, probability of clicking a disliked item (0); organic, share of items that users find
+    themselves (0); repeat=yes, items shown without a click are shown again (no).
 
     \b
     Example:
@@ -78,7 +78,7 @@ def _click_model(text: str | None) -> dpaa.ClickModel:
 
 
 def _print_simulation(result: dpaa.Simulation) -> None:
-    """Print where every policy stands after the last round, a sentence for each, and the click model."""
+    """Print the metrics of every policy after the last round, a sentence for each, and the click model."""
     rounds, k = result.about["rounds"], result.about["k"]
     columns = {f"ndcg@{k}": ".4f", f"coverage@{k}": ".1%"} | SHOWN
     columns |= {name: ".3f" for name in result.frame.columns if name == f"exposure@{k}/{result.about['group_by']}"}

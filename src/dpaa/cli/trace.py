@@ -21,10 +21,10 @@ def trace(
 ) -> None:
     """Show where popularity enters: weights and contributions per layer, popularity decile and epoch.
 
-    First comes a verdict: DPAA expects the inverse interaction weight 1 − cos(e_u, e_i) to be smaller for popular
-    items.  Its means over the edges of the rarest and of the most popular fifth of the items are compared; a change
-    below 5% is flat, a fall means that the premise holds, a rise that it is reversed.  Everything comes from the
-    run's files; the test split is not opened.
+    Starts with a verdict on DPAA's premise that the inverse interaction weight 1 − cos(e_u, e_i) is smaller for
+    popular items.  Its mean over the edges of the rarest fifth of the items is compared with that of the most popular
+    fifth: a change below 5% is flat, a lower value for popular items means that the premise holds, a higher one that it
+    is reversed.  Only the run's files are used, not the test split.
 
     \b
     Example:

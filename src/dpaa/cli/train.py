@@ -21,20 +21,20 @@ def train(
     config: options.Config = None,
     assignments: options.Assignments = None,
     seed: Annotated[int | None, Option(help="Random seed.")] = None,
-    pretrained: Annotated[Path | None, Option(metavar="RUN", help="For dpaa and dap; default: LightGCN first.")] = None,
-    warm_start: Annotated[Path | None, Option(metavar="RUN", help="Start from a run of earlier data.")] = None,
+    pretrained: Annotated[Path | None, Option(metavar="RUN", help="Pre-trained run; default: train LightGCN.")] = None,
+    warm_start: Annotated[Path | None, Option(metavar="RUN", help="Start from a run on earlier data.")] = None,
     rerank: options.Rerank = None,
     resume: Annotated[bool, Option("--resume", help="Resume from the last checkpoint of the run.")] = False,
-    final: Annotated[Path | None, Option(metavar="RUN", help="Fit this run's method on all pairs, to serve.")] = None,
+    final: Annotated[Path | None, Option(metavar="RUN", help="Refit this run's method on all pairs.")] = None,
     overwrite: options.Overwrite = False,
 ) -> None:
     """Train a method with early stopping on validation recall@20; the best epoch is kept.
 
-    ROW@DATA, a row of `dpaa reproduce field` such as LightGCN@gowalla, has its authors' hyperparameters.
+    --method ROW@DATA, a row of `dpaa reproduce field` such as LightGCN@gowalla, uses its authors' hyperparameters.
 
-    With --resume, a finished run is trained for longer with --set epochs=N, and an unfinished one ends with the epochs
-    that are done.  With --warm-start, known users and items keep their vectors, new ones begin at their neighbours',
-    and training is shorter.  A run of --final has the hyperparameters and best epoch, and cannot be evaluated.
+    --resume --set epochs=N trains a finished run longer, or ends an unfinished one with the epochs already done.  With
+    --warm-start, known users and items keep their vectors, new ones start at those of their neighbours, and training
+    is shorter.  --final uses the run's hyperparameters and best epoch; its result cannot be evaluated.
 
     \b
     Example:
@@ -68,7 +68,7 @@ def train(
         how |= {"resume": resume, "pretrained": pretrained, "warm_start": before}
         how |= {"rerank": parse_reranker(rerank) if rerank else None, "trials": trials_behind(config) if config else 0}
     elif resume or any(one is not None for one in (method, config, assignments, seed, pretrained, warm_start, rerank)):
-        raise InputError("--final takes everything from the run that it names; leave the other options out")
+        raise InputError("--final takes method and hyperparameters from its run; omit the other options")
     else:
         fitted, data, how = final_training(final, dpaa.read_dataset(dataset))
     with distributed.process_group(), resumable(out_folder, "the same command and --resume") as signals:

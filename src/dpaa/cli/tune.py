@@ -28,23 +28,23 @@ def tune(
     out_folder: Annotated[Path | None, Option("--out", help="Folder; default: studies/DATASET-METHOD.")] = None,
     spaces: Annotated[list[str] | None, Option("--space", metavar="NAME|NAME=A,B", help=SPACES)] = None,
     trials: Annotated[
-        str | None, Option(metavar="N[,prune_after=EPOCHS]", help="How many; default: 30, or the grid.")
+        str | None, Option(metavar="N[,prune_after=EPOCHS]", help="Trials; default: 30, or the grid.")
     ] = None,
     assignments: options.Assignments = None,
     metric: Annotated[
-        str, Option(help="What to search by, such as recall@20/niche.", rich_help_panel="Search")
+        str, Option(help="Metric to optimise, such as recall@20/niche.", rich_help_panel="Search")
     ] = "recall@20",
-    max_loss: Annotated[str | None, Option(metavar="METRIC=SHARE", help="What may be lost: ndcg@20=2%.")] = None,
-    seeds: Annotated[int, Option(help="Random seeds that the best are trained with, as runs.")] = 3,
+    max_loss: Annotated[str | None, Option(metavar="METRIC=SHARE", help="Loss limit of a metric: ndcg@20=2%.")] = None,
+    seeds: Annotated[int, Option(help="Seeds to train the best with, one run each.")] = 3,
     jobs: options.Jobs = 1,
     storage: Annotated[str | None, Option(help="URL of a database for several machines; default: a file.")] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Search the hyperparameters of a method by validation recall@20 (or --metric), and train the best over seeds.
+    """Search a method's hyperparameters by validation recall@20 (or --metric), and train the best with several seeds.
 
-    The space is wide (ranges, by TPE), lists (listed values, by TPE) or paper (its grids); NAME=A,B gives the values of
+    The space is wide (ranges, by TPE), lists (listed values, by TPE) or paper (its grids); NAME=A,B sets the values of
     one hyperparameter.  A trial below the median may be pruned after prune_after=30 epochs, 0 for never.  The test
-    split is not opened.  An existing study is resumed, however it was stopped; calls on other machines with the same
+    split is not used.  An existing study is resumed, however it was stopped; calls on several machines with the same
     --storage share the work (PostgreSQL; extra: sql).
 
     \b
@@ -83,7 +83,7 @@ def _read_values(text: str) -> tuple[str, list[str]]:
 
 
 def _print_study(result: TuneResult) -> None:
-    """The best trials, what became of the others, and what to do next."""
+    """Print the best trials, the states of all, and the next command."""
     names = list(result.space)
     rows = []
     for trial in result.goal.ranked(result.trials)[:10]:
@@ -106,18 +106,18 @@ def benchmark(
     dataset: options.DatasetArgument,
     methods: Annotated[str, Option(metavar="A,B,…", help="Methods to compare; the first is the baseline.")],
     out_folder: Annotated[Path | None, Option("--out", help="Folder; default: benchmarks/DATASET.")] = None,
-    trials: Annotated[int, Option(min=1, help="Hyperparameters tried for each method, on validation.")] = 10,
-    seeds: Annotated[int, Option(min=1, help="Random seeds that the best are trained with.")] = 3,
+    trials: Annotated[int, Option(min=1, help="Trials per method, on validation.")] = 10,
+    seeds: Annotated[int, Option(min=1, help="Seeds to train the best with.")] = 3,
     jobs: options.Jobs = 1,
     assignments: options.Assignments = None,
     metric: options.Metrics = None,
     k: options.K = 20,
     as_json: options.AsJson = False,
 ) -> None:
-    """Benchmark methods on your data: every one tuned with as many trials on validation, trained over seeds, compared.
+    """Benchmark methods on your data: tune each with the same number of trials, train it over seeds, compare.
 
-    The test split is opened once, when all hyperparameters are chosen.  The table has the mean over seeds, and
-    differences to the baseline with corrected p-values.  The same call resumes; more methods or trials add to it.
+    The test split is used once, after all hyperparameters are selected.  The table has the mean over seeds, and
+    differences to the baseline with corrected p-values.  Repeating the call resumes; more methods or trials extend it.
 
     \b
     Example:
@@ -145,7 +145,7 @@ def benchmark(
     header = ["method", "trials", "look-ups", "validation recall@20", "seconds"]
     print_table(f"Tuning on {result.dataset}", header, rows)
     if any(one["lookups"] > one["trials"] for one in result.methods):
-        out.print("look-ups: what validation chose from; more than trials where strengths are chosen after training")
+        out.print("look-ups: models compared on validation; more than trials if strengths are chosen after training")
     out.print("\n".join(best))
     comparison = result.comparison
     header, lines = comparison.cells(str, "{}", {mark: f" {mark}" for mark in "+−↑↓"})

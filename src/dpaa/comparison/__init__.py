@@ -1,4 +1,4 @@
-"""Whether a difference between recommenders is more than chance."""
+"""Tests of differences between recommenders, over users and seeds."""
 
 from dpaa.comparison._budget import TrainingBudget, budget_warnings, unfinished
 from dpaa.comparison._compare import (

@@ -1,4 +1,4 @@
-"""What each side of a comparison was given to learn with: trainings that differ in it say little about methods."""
+"""Training budgets of the sides of a comparison: unequal budgets make differences between methods hard to interpret."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpaa.runs.model import Model
 
 @dataclass(frozen=True)
 class TrainingBudget:
-    """What a run was given to learn with: sides of a comparison should have had the same."""
+    """Training budget of a run: the sides of a comparison should have equal ones."""
 
     epochs: int | None
     """At most; None for methods without epochs."""
@@ -52,12 +52,12 @@ def unfinished(name: str, runs: Sequence[TrainingBudget]) -> str | None:
     the sentence, or None
     """
     last = [run.epochs for run in runs if run.epochs and run.best_epoch == run.epochs]
-    remedy = f"it may not have finished learning; allow more with --set epochs={2 * max(last)}" if last else ""
+    remedy = f"training may not have converged; allow more epochs with --set epochs={2 * max(last)}" if last else ""
     return f"{name}: the best epoch was the last one allowed; {remedy}" if last else None
 
 
 def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> list[str]:
-    """What to know of the trainings of a comparison: unequal budgets, and who may not have finished learning.
+    """List notes on the training of a comparison: unequal budgets, and runs that may not have converged.
 
     Learning rates that were tuned in as many trials may differ: each side then has its own best.
 
@@ -81,4 +81,4 @@ def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> li
         f"{run.trials} trials"
         for name, run in first.items()
     )
-    return [f"unequal training budgets: {described}; train and tune them alike before comparing", *warnings]
+    return [f"unequal training budgets: {described}; give them equal budgets before comparing", *warnings]

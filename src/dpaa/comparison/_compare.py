@@ -136,7 +136,7 @@ def read_entries(
     parts = {str(path): load(path) if Path(path).is_dir() else Path(path) for path in paths}
     models = [one for one in parts.values() if isinstance(one, Model)]
     if dataset is None and not models:
-        raise InputError(f"{paths[0]} does not say what it should have recommended; name the dataset with --dataset")
+        raise InputError(f"{paths[0]} has no test split of its own; name the dataset with --dataset")
     if dataset is None:
         last = max(reversed(models), key=lambda one: str(one.manifest.get("finished", "")))
         data = last.trained_on.read(Path(str(last.path)))  # the others may be of earlier states of its log
@@ -386,19 +386,19 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
             kept = [f"popularity dial at κ = {kappa:g}"] if kappa else []
             kept += [f"re-ranked by {reranker}"] if reranker else []
             if kept:
-                yield f"{source}: {', '.join(kept)}, as the run keeps it"
+                yield f"{source}: {', '.join(kept)}, as stored in the run"
         lists = [one.lists for one in entry.evaluations] if entry.budgets and entry.budgets[0].epochs else []
         shared = [shared_items(one, other)[0].mean() for one, other in pairwise(lists)]
         if shared and (same := float(np.mean(shared))) >= NEARLY_SAME * (lists[0] >= 0).sum(axis=1).mean():
             yield (
-                f"runs of {entry.name} with different seeds share {same:.1f} of {lists[0].shape[1]} items: its numbers "
-                "hardly depend on training, and their spread over seeds says little"
+                f"runs of {entry.name} with different seeds share {same:.1f} of {lists[0].shape[1]} items: its results "
+                "hardly depend on training, so their deviation over seeds is not informative"
             )
     single = [entry.name for entry in entries if entry.kind == "run" and len(entry.evaluations) == 1]
     if single:
         yield (
-            f"one run of {', '.join(single)}: intervals and p-values account for the choice of users, not for the "
-            "randomness of training; where a method starts at random, train with other seeds and name all runs"
+            f"one run of {', '.join(single)}: intervals and p-values account for the sample of users, not for "
+            "run-to-run training variance; for randomly initialised methods, train with other seeds and name all runs"
         )
 
 
@@ -417,14 +417,14 @@ def shared_items(one: Ints, other: Ints) -> tuple[Ints, Floats]:
 
 
 def _overlap(base: Entry, entry: Entry) -> dict[str, Any]:
-    """Measure how much of the lists of an entry and the baseline is the same."""
+    """Compute the overlap between the lists of an entry and the baseline."""
     pairs = [shared_items(one.lists, two.lists) for one, two in product(entry.evaluations, base.evaluations)]
     shared, jaccard = (float(np.mean(parts)) for parts in zip(*pairs, strict=True))
     return {"entry": entry.name, "other": base.name, "jaccard": jaccard, "shared": shared}
 
 
 def _exposure(evaluator: Evaluator, base: Entry, entry: Entry) -> dict[str, Any]:
-    """Items whose exposure moves most from the baseline to an entry."""
+    """Find the items whose exposure changes most from the baseline to an entry."""
     data = evaluator.dataset
     before, after = (
         np.mean([bias.exposure(evaluation.lists, data.n_items) for evaluation in side.evaluations], axis=0)

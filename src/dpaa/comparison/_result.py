@@ -1,8 +1,8 @@
 """The result of a comparison: plain numbers and the user's own ids, ready for JSON, and as a table.
 
 LaTeX and Markdown have a row per entry and a column per metric: the mean over runs, ± their deviation where there are
-several, the best of a column in bold, and a mark where the difference to the baseline is more than chance explains.
-CSV has a row per entry and metric, with every number behind that.
+several, the best of a column in bold, and a mark if the difference to the baseline is significant.
+CSV has a row per entry and metric, with all numbers.
 """
 
 import re
@@ -19,14 +19,14 @@ from dpaa._text import on_one_line
 from dpaa.evaluation.metrics import Metric
 
 SHOWN = {"better": "+", "worse": "−", "higher": "↑", "lower": "↓"}
-"""Verdicts that say a difference is more than chance, and their marks in tables."""
+"""Verdicts of significant differences, and their marks in tables."""
 LATEX_MARKS = {"+": "$^{+}$", "−": "$^{-}$", "↑": r"$^{\uparrow}$", "↓": r"$^{\downarrow}$"}
 NEAR_ZERO = 10
 """A baseline that the difference exceeds this many times is near 0."""
 
 
 def relative_change(baseline: float, difference: float) -> float:
-    """The difference in units of the baseline, difference / |baseline|, with the difference's sign.
+    """Compute the relative difference, difference / |baseline|.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def relative_change(baseline: float, difference: float) -> float:
 
     Returns
     -------
-    NaN where the baseline is 0 or near it: 0.0001 → 0.0618 is a difference of 0.0617, which means something, and
-    61,700%, which does not.  Print the difference instead of a percentage there.
+    NaN if the baseline is 0 or near it: for 0.0001 → 0.0618 the difference of 0.0617 is meaningful, 61,700% is
+    not.  Print the difference instead of a percentage in that case.
     """
     # Written so that NaN, which compares as false, ends here too.
     if not baseline or not abs(difference) <= NEAR_ZERO * abs(baseline):
@@ -44,7 +44,7 @@ def relative_change(baseline: float, difference: float) -> float:
 
 
 def harm_in_words(entry: str, baseline: str, margin: float, verdict: str, difference: str) -> str:
-    """Write the sentence on popular items.
+    """Describe the no-harm test on popular items.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def harm_in_words(entry: str, baseline: str, margin: float, verdict: str, differ
     """
     loss = f"{margin:.0%} of {baseline}'s recall there"
     if difference == "better":
-        return f"no harm to popular items: {entry} is better there than {baseline}, by more than chance explains"
+        return f"no harm to popular items: {entry} is significantly better there than {baseline}"
     shown = "the loss on popular items is small" if difference == "worse" else "no harm to popular items"
     return {
         "shown": f"{shown}: {entry} loses less than {loss}",

@@ -9,9 +9,9 @@ Interval and p-value are one statement: p is below 1 − confidence exactly wher
 
 With several runs on a side it is Student's t for users crossed with runs: the error has a part of users and a part of
 runs, with Satterthwaite's degrees of freedom, and the same is computed from runs alone; p is the larger of the two, the
-interval the wider.  With one run on each side the sign of each user's difference is a coin (Fisher 1935; Hartigan's
-typical values, JASA 1969), and neither number speaks of the randomness of training.  `docs/metrics.md` derives both
-("How the tests of `dpaa compare` come about") and has their simulated levels.
+interval the wider.  With one run on each side the signs of the users' differences are permuted (Fisher 1935; Hartigan's
+typical values, JASA 1969), and neither number includes run-to-run training variance.  `docs/metrics.md` derives both
+("How the tests of `dpaa compare` work") and has their simulated levels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpaa.data.ids import Floats, Mask
 Ends = tuple[Floats, Floats, Floats]
 """Lower ends, upper ends and p-values."""
 RESAMPLES = 2_000
-"""Coin series, where there is one run on each side."""
+"""Number of sign-flip permutations, with one run on each side."""
 CONFIDENCE = 0.95
 CHUNK = 4_000_000
 """Signs, or means of sign-flip permutations, held at once (32 MB)."""

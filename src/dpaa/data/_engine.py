@@ -56,7 +56,7 @@ os.register_at_fork(after_in_child=shared_database.cache_clear)  # its threads d
 
 
 class Engine:
-    """A DuckDB connection with a folder of its own for what memory does not hold.
+    """A DuckDB connection with its own folder for spilling to disk.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the values of columns mean: ids of one type, numbers, times that can be compared.
+"""Conversion of column values: ids of one type, numbers, comparable times.
 
 A value of a text file is an id (integers where all ids of the column are), a number (`TRY_CAST` to a double) or a time
 (a number, or an ISO date or time).  What cannot be read is a fault: one sentence names all kinds of them, or all such
@@ -77,9 +77,9 @@ def read_values(
         raw, value = _expressions(engine, table, one, types[one.column])
         read[role] = f"{value} AS {name(role)}"
         if one.required:
-            faults[f"nothing in column {one.column!r}"] = one.column, f"_torn IS NULL AND {raw} IS NULL"
+            faults[f"empty value in column {one.column!r}"] = one.column, f"_torn IS NULL AND {raw} IS NULL"
         if one.kind != "id" and (one.required or one.kind != "time"):
-            title = f"no {'time' if one.kind == 'time' else 'number'} in column {one.column!r}"
+            title = f"not a {'time' if one.kind == 'time' else 'number'} in column {one.column!r}"
             faults[title] = one.column, f"{raw} IS NOT NULL AND {value} IS NULL"
     if not table.typed:
         for (torn,) in engine.run("SELECT DISTINCT _torn FROM rows WHERE _torn IS NOT NULL"):

@@ -1,6 +1,6 @@
 """Attributes of items: titles, and any other given columns.
 
-The same file, `attributes.parquet`, is kept in a dataset and in the runs trained on it, under a digest of its own:
+The same file, `attributes.parquet`, is stored in a dataset and in the runs trained on it, with its own digest:
 titles change no number of a training, so they are no part of a dataset's fingerprint.
 """
 

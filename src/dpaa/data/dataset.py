@@ -587,7 +587,7 @@ def read_dataset(folder: str | Path) -> Dataset:
     about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
     name, expected, notes, attributes = (about.pop(key, None) for key in ("name", "fingerprint", "notes", "attributes"))
     if not all(isinstance(one, str) for one in (name, expected, *(notes or ()))):
-        raise InputError(f"{path / ABOUT_FILE} lacks name or fingerprint, or its notes are no text; {REMEDY}")
+        raise InputError(f"{path / ABOUT_FILE} lacks name or fingerprint, or its notes are not text; {REMEDY}")
     frames: dict[SplitName, pl.DataFrame] = {split: _read_columns(path / f"{split}.parquet", IDS) for split in SPLITS}
     listed, sampled = path / CANDIDATES_FILE, path / RANDOMISED_FILE
     candidates = _read_columns(listed, [Column.ITEM])[Column.ITEM] if listed.exists() else None
@@ -609,7 +609,7 @@ def _read_columns(file: Path, ids: Sequence[str] = ()) -> pl.DataFrame:
     try:
         frame = read_parquet(file, ids or None, optional=[Column.COUNT])
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{file} is missing, no readable Parquet file, or lacks {', '.join(ids)}; {REMEDY}") from error
+        raise InputError(f"{file} is missing, not readable as Parquet, or lacks {', '.join(ids)}; {REMEDY}") from error
     for column in ids:
         if frame[column].has_nulls():
             raise InputError(f"column {column!r} of {file} has empty values; {REMEDY}")

@@ -1,4 +1,4 @@
-"""Open what a user names as a log: files, folders, patterns, `-` for standard input."""
+"""Open the inputs of a log: files, folders, patterns, `-` for standard input."""
 
 import csv
 import glob
@@ -117,7 +117,7 @@ def _parts(source: str | Path, fmt: str | None, form: TextForm | None) -> Iterat
     if words == STDIN:
         yield _part(Path(_standard_input().name, "log"), STDIN_NAME, fmt, form)
     elif "://" in words and isinstance(source, str):
-        raise InputError(f"{without_secrets(words)} is a URL; copy the file here first and name the copy")
+        raise InputError(f"{without_secrets(words)} is a URL; download the file first and name the copy")
     elif os.path.isdir(words):  # noqa: PTH112  (`Path.is_dir` raises on a name that is too long)
         for file in _files_of(Path(words), fmt):
             part = _part(file, str(file), fmt, form)

@@ -1,4 +1,4 @@
-"""A table becomes a log: which column is what, positives only, each pair once."""
+"""Conversion of a table to a log: columns by role, positives only, each pair once."""
 
 from __future__ import annotations
 

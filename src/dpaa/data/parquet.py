@@ -33,7 +33,7 @@ def parquet_schema(file: Path) -> dict[str, pl.DataType]:
 
 
 def read_parquet(file: Path, columns: Sequence[str] | None = None, optional: Sequence[str] = ()) -> pl.DataFrame:
-    """Read some of the columns of one file; one whose content would be out of proportion is refused before.
+    """Read some columns of one file; a file whose unpacked size is out of proportion is refused beforehand.
 
     A damaged file raises an error of Polars, which the caller explains.
 

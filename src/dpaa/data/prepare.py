@@ -1,4 +1,4 @@
-"""Tables become the parts of a dataset: positives, each pair once, rare users and items out, split.
+"""Prepare datasets from tables: keep positives, deduplicate pairs, drop rare users and items, split.
 
 The steps are SQL statements (`log.define_pairs`, `splits.drop_rare`, `splits.define_labels`) that DuckDB runs whatever
 the size of the log, and Spark where it outgrows one machine.
@@ -42,7 +42,7 @@ class _Prepared(NamedTuple):
 
 
 class Recipe(BaseModel):
-    """The rules by which a log becomes a dataset; kept in `dataset.json`.
+    """Options by which a log is converted to a dataset; stored in `dataset.json`.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def append_table(
     try:
         recipe = Recipe.model_validate(about.get(RULES))
     except ValidationError:
-        rules = "does not say by which rules it was made of a log"
+        rules = "does not record how it was made from a log"
         raise InputError(f"dataset {name} {rules}; make it again with `dpaa data log`") from None
     rule = recipe.split
     if rule is not None and rule.kind == "time-windows":
@@ -245,7 +245,7 @@ def append_table(
     times = [_times(old), _times(new)]
     if times[0] != times[1]:
         both = f"{times[0]} in dataset {name} and {times[1]} in {table.name}"
-        raise InputError(f"times are {both}; write them alike")
+        raise InputError(f"times are {both}; use the same format")
     if times[0] == "dates":
         new = new.with_columns(pl.col(Column.TIMESTAMP).cast(old[Column.TIMESTAMP].dtype))
     repeated = new.join(old, on=IDS, how="semi")

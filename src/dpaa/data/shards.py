@@ -1,4 +1,4 @@
-"""Tables in shards: each a part of the rows in a file of its own, written by a call of its own, read as one folder.
+"""Tables in shards: each call writes a part of the rows to one file; the folder is read as one table.
 
 lists/_shards.json                    what all shards have in common
 lists/part-00003-of-00016.parquet     the third of sixteen; whole, or not there
@@ -36,7 +36,7 @@ class Shard:
         """Read `3/16`."""
         numbers = [int(one) for one in text.split("/") if re.fullmatch("[0-9]{1,5}", one)]
         if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
-            raise InputError(f"{text!r} is no shard; write 3/16 for the third of sixteen")
+            raise InputError(f"{text!r} is not a shard; write 3/16 for the third of sixteen")
         return cls(*numbers)
 
     def rows(self, n: int) -> slice:

@@ -69,7 +69,7 @@ class SplitRule:
         need_whole(self.last_k, "last_k")
         need_whole(self.support, "support", least=0)
         if need_whole(self.parts, "parts") < 2 or need_whole(self.part, "part") > self.parts:
-            raise InputError(f"part {self.part} of {self.parts} is not there; parts are at least 2 and counted from 1")
+            raise InputError(f"there is no part {self.part} of {self.parts}; use at least 2 parts, counted from 1")
 
     def each(self) -> list[SplitRule]:
         """List one rule for every part.

@@ -29,7 +29,7 @@ QUOTING = (",", ";")
 NO_SEPARATOR = "\x01"
 """Splits no line: JSON may not contain it."""
 csv.field_size_limit(LONGEST_LINE + 1)  # the lines of invalid rows are located with Python's reader
-NOT_UTF8 = "no UTF-8 text (or name the encoding: --format encoding=…)"
+NOT_UTF8 = "not UTF-8 text (or name the encoding: --format encoding=…)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Part:
         objects = f"SELECT *, CASE WHEN json_valid(line) THEN line END AS valid FROM ({lines})"
         checked = f"SELECT *, CASE WHEN json_type(valid) = 'OBJECT' THEN valid END AS object FROM ({objects})"
         values = ", ".join(f"nullif(json_extract_string(object, {text(f'$.{name(key)}')}), '')" for key in columns)
-        return f"SELECT {values}, CASE WHEN object IS NULL THEN 'no JSON object' END FROM ({checked})"
+        return f"SELECT {values}, CASE WHEN object IS NULL THEN 'not a JSON object' END FROM ({checked})"
 
     def _scan(self, fields: Sequence[str]) -> str:
         """The records as a table function of DuckDB, every field as text."""
@@ -238,7 +238,7 @@ def _insert_rejected(engine: Engine, part: Part, index: int) -> None:
     rejected = engine.run("SELECT line, min(error_type), min(csv_line) FROM reject_errors GROUP BY line ORDER BY line")
     engine.run("DELETE FROM reject_errors; DELETE FROM reject_scans")
     for line, error, content in rejected:
-        fields = f"another number of fields than {len(part.columns)}"
+        fields = f"number of fields is not {len(part.columns)}"
         what = NOT_UTF8 if "ENCODING" in error else fields if error.endswith("COLUMNS") else error.lower()
         if error == "LINE SIZE OVER MAXIMUM" or (error == "UNQUOTED VALUE" and "\n" in (content or "").strip()):
             # The rest of the file may depend on it, so it cannot be left out.

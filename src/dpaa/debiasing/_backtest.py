@@ -1,14 +1,14 @@
-"""`dpaa backtest`: would what `dpaa debias` chooses have kept its promise?  Answered at many past moments of a log.
+"""`dpaa backtest`: check at many past times of a log whether the choice of `dpaa debias` kept its promise.
 
-An origin is the start of a period.  What came before it is training and, the latest pairs, validation; `dpaa debias`
-chooses on these; the period that follows is the test, opened after the choice.
+An origin is the start of a period.  Earlier pairs are for training, the latest of them for validation; `dpaa debias`
+selects on these; the following period is the test, used only after the selection.
 
     FOLDER/ORIGIN/debias       of a date such as 2011-03-01, the frontier and the chosen run; other models are removed
     FOLDER/ORIGIN/result.json  what was measured; written last, so that a finished origin is not done again
     FOLDER/backtest.json       all of it
 
-Rivals, measured on the same period: what earlier origins chose, fitted on the data of this one, and the first run,
-never updated.  Everything is compared with this origin's baseline.
+For comparison, the same period is used to evaluate what earlier origins chose, fitted on this origin's data, and the
+first run, never updated.  Everything is compared with this origin's baseline.
 """
 
 import json
@@ -54,8 +54,8 @@ VERDICTS = ("kept, confirmed", "kept", "missed", "missed, confirmed")
 """Of a promise in a period, by the estimate; confirmed where the one-sided bound says the same."""
 RIVALS = {
     "chosen": "the promise, at least {:.4g} of the baseline's NDCG@{}, by the choice of each origin",
-    "previous": "the same by the choice of the origin before, fitted again",
-    "never_updated": "the same by the first choice, never updated",
+    "previous": "the same for the previous origin's choice, refitted",
+    "never_updated": "the same for the first choice, never updated",
 }
 METRICS = ("ndcg@{}", "recall@{}/niche", "recall@{}/popular", "coverage@{}", "ndcg@{}/warm-users", "ndcg@{}/cold-users")
 Row = dict[str, Any]
@@ -85,7 +85,7 @@ class Backtest:
 
         Parameters
         ----------
-        who : `chosen`, `previous` (the choice of the origin before, fitted again) or `never_updated`
+        who : `chosen`, `previous` (the previous origin's choice, refitted) or `never_updated`
 
         Returns
         -------
@@ -104,7 +104,7 @@ class Backtest:
         for who, words in RIVALS.items():
             if verdicts := self.verdicts(who):
                 kept, lost = sum(verdict.startswith("kept") for verdict in verdicts), verdicts.count(VERDICTS[-1])
-                ends = f"shown to be missed in {lost} (one-sided {self.call['confidence']:.0%})"
+                ends = f"significantly missed in {lost} (one-sided {self.call['confidence']:.0%})"
                 lines.append(
                     f"{words.format(self.call['keep_accuracy'], k)}: kept in {kept} of {len(verdicts)} periods, {ends}"
                 )
@@ -155,7 +155,7 @@ def backtest(
     start : before which there is no origin; default: two periods after the log begins
     valid : share of the pairs before an origin, the latest, that are for validation
     drop_invalid, items : how the log is read, as in `dpaa.audit`
-    overwrite : do again what is there of another log or other options
+    overwrite : recompute existing results of another log or other options
     say : who gets lines of progress
     how : options of `dpaa.debias` (`keep_accuracy`, default 0.98, `methods`, `goals` …) and by which rules datasets are
         made, as in `dpaa.data.prepare.Recipe` (`columns`, `positive`, `min_user_interactions` …)
@@ -178,7 +178,7 @@ def backtest(
             past, following = (read.frame.filter(mask) for mask in (period < index, period == index))
             data, counts = _dataset(past, following, origin, table.name, recipe)
             if not np.isin(data.test.item, data.train.item).any():
-                notes.append(f"the period from {origin} is left out: it has no new pair of an item that is known")
+                notes.append(f"the period from {origin} is left out: it has no new pair with a known item")
                 continue
             data = data if described is None else data.with_items(described, recipe.columns.item)
             identity = {"origin": origin, "end": end, "call": call, "fingerprint": data.fingerprint}
@@ -233,7 +233,7 @@ def _dataset(
 ) -> tuple[Dataset, Row]:
     """The dataset of an origin, and how much of its period is new.
 
-    Pairs that were there before are no news and not counted; items that no model can know are no candidates.
+    Pairs that occurred before are not counted as new; items without training pairs are not candidates.
     """
     assert recipe.split is not None
     with Engine() as engine:

@@ -1,4 +1,4 @@
-"""Which point?  The Pareto frontier, and one point: within a promise, for a target, or where returns diminish.
+"""Select a point of the Pareto frontier: within a promise, for a target, or where returns diminish.
 
 Every number that is reported of a choice comes from users held out of it (repeated cross-fitting).  The validation
 users are divided at random into five folds, five times.  The rule is applied without each of these folds, and on all
@@ -7,12 +7,12 @@ measured five times; the last choice is what the call returns.  A single divisio
 points its folds chose moved the result by as much as what was to be shown.
 
 The promise "at least this share of the baseline's accuracy" must hold under every estimate of accuracy, that is, under
-every exposure that is plausible (`_points.py`).  The rule takes the boldest point for the goal of those that keep the
-promise with some certainty, a t statistic on the users that choose.  Certainties are tried from high to low, and each
-is tested on the folds together (fixed-sequence testing, as in Learn-then-Test, Angelopoulos et al., 2021): the first
-that is not confirmed ends it, and the last that was is applied to all users.  A bold point never costs a milder one
-its confirmation, since the milder is tested before.  What is tested is the rule at that certainty, not the returned
-point alone: `scripts/decision_level.py` measures how often whole calls break their promise.
+every plausible exposure (`_points.py`).  The rule selects the point that improves the goal most among those that keep
+the promise with a required certainty, a t statistic on the selecting users.  Certainties are tried from high to low,
+and each is tested on all folds combined (fixed-sequence testing, as in Learn-then-Test, Angelopoulos et al., 2021):
+testing stops at the first that is not confirmed, and the last confirmed one is applied to all users.  Conservative
+choices are tested first, so a failed aggressive one does not invalidate them.  The test is about the rule at that
+certainty, not about the returned point: `scripts/decision_level.py` measures how often whole calls break their promise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EVERYBODY = -1
 
 @dataclass(frozen=True)
 class Guess:
-    """The choice that would have been made if the users at hand were all users.
+    """The best guess if no point is confirmed, judged by averages over the available users.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def divide(n_users: int, seed: int) -> list[Rows]:
 
 
 def without_each(folds: Sequence[Rows]) -> list[Rows]:
-    """The users that choose: all but those of each fold, then everybody.
+    """List the selecting users: all but those of each fold, then all users.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def without_each(folds: Sequence[Rows]) -> list[Rows]:
 
 @dataclass(frozen=True, eq=False)
 class Chooser:
-    """Chooses among points by what they are worth to each user.
+    """Selects among points by per-user accuracy and goal values.
 
     Parameters
     ----------
@@ -164,15 +164,15 @@ class Chooser:
             certainty, picks = lower, tried
         users = self.accuracy[self.base].shape[1]
         if certainty is not None and (chosen := self._pick(EVERYBODY, safety, certainty)) != self.base:
-            why = f"the boldest point that {users:,} users, each tested with a choice made without them, confirm at "
+            why = f"the largest improvement that {users:,} held-out users ({len(self.folds)} folds) confirm at "
             kept = self._kept(picks, confidence)
             return Choice(chosen, f"{why}{confidence:.0%}", promise, confidence, kept, tested, picks=picks)
         guess = self._guess(safety, promise, confidence)
-        why = f"{users:,} users, in five divisions into folds, confirm no point that does more for the goal at "
-        return Choice(self.base, f"{why}{confidence:.0%}", promise, confidence, tested=tested, guess=guess)
+        why = f"{users:,} held-out users confirm no point that improves the goal at {confidence:.0%}"
+        return Choice(self.base, why, promise, confidence, tested=tested, guess=guess)
 
     def _safety(self, promise: float) -> Floats:
-        """Certainty that each point keeps the promise, by the users of `without_each`, (folds + 1, points).
+        """Compute how certainly each point keeps the promise, by the users of `without_each`, (folds + 1, points).
 
         It is the t statistic under the estimate that is worst for the point.  All parts have the standard error of the
         smallest, so that a certainty is the same demand on all users as on four fifths of them.
@@ -188,7 +188,7 @@ class Chooser:
         return safety
 
     def _pick(self, part: int, safety: Floats, certainty: float) -> int:
-        """The best point for the goal of those that are certain enough, of equals the safest; else the baseline."""
+        """Pick the best point for the goal of those certain enough (ties: the safest), else the baseline."""
         score = self.scores[part]
         allowed = np.flatnonzero((safety[part] >= certainty) & (score > score[self.base]))
         return int(max(allowed, key=lambda one: (score[one], safety[part, one]), default=self.base))
@@ -211,11 +211,11 @@ class Chooser:
         return tuple(lower_bound(*sides, confidence) for sides in self._held_out(picks))
 
     def _p_value(self, picks: Sequence[int], promise: float) -> float:
-        """p-value of "the promise is broken under some estimate": the largest, as each must be refuted."""
+        """Compute the p-value of "the promise is broken under some estimate": the largest over the estimates."""
         return max(p_value(*sides, promise) for sides in self._held_out(picks))
 
     def _guess(self, safety: Floats, promise: float, confidence: float) -> Guess | None:
-        """The boldest point that keeps the promise on average."""
+        """Find the point with the largest improvement that keeps the promise on average."""
         index, picks = self._pick(EVERYBODY, safety, 0.0), self._boldest(safety, 0.0)
         if index == self.base:
             return None
@@ -223,10 +223,10 @@ class Chooser:
         return Guess(index, self._p_value(picks, promise), needed)
 
     def knee(self) -> Choice:
-        """Where returns diminish: the point of the frontier farthest above the line between its two ends.
+        """Choose the point of diminishing returns: the one farthest above the line between the frontier's two ends.
 
-        Accuracy and goal each run from 0 to 1 along it.  What does less for the goal than the baseline, or has less
-        than half of its accuracy, is no trade-off.
+        Accuracy and goal are scaled to 0 … 1 along it.  Points that are worse than the baseline for the goal, or have
+        less than half of its accuracy, are excluded.
         """
         *picks, chosen = (self._knee(part) for part in range(len(self.folds) + 1))
         if chosen == self.base:
@@ -247,7 +247,7 @@ class Chooser:
 def most_accurate(points: Sequence[Point]) -> int:
     """Find the model that loses least accuracy to the best of them, under the estimate that is worst for it.
 
-    All users name it: luck that makes a model the baseline then makes the promise harder to keep, never easier.
+    It is determined on all users: if a model is the baseline by chance, the promise becomes harder to keep, not easier.
 
     Parameters
     ----------
@@ -262,10 +262,10 @@ def most_accurate(points: Sequence[Point]) -> int:
 
 
 def goal_scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: int) -> Floats:
-    """Score each point for the goals, (points,); higher is better.
+    """Score each point by the goals, (points,); higher is better.
 
-    With several goals, the smallest of their gains over the baseline, each as a share of the largest that any point
-    has: a point is as good as what it does least for.
+    With several goals it is the smallest gain over the baseline, each gain divided by the largest of any point: the
+    least improved goal counts.
     """
     turned = np.array([[goal.score(value) for goal, value in zip(goals, row, strict=True)] for row in values])
     if len(goals) == 1:
@@ -277,7 +277,7 @@ def goal_scores(values: Sequence[Sequence[float]], goals: Sequence[Goal], base: 
 
 
 def pareto(accuracy: Floats, score: Floats) -> list[int]:
-    """Indices that no other beats or equals in both numbers and beats in one, the most accurate first."""
+    """Find the Pareto-optimal indices, the most accurate first."""
     line: list[int] = []
     for index in np.lexsort((np.arange(len(accuracy)), -score, -accuracy)).tolist():
         if not line or score[index] > score[line[-1]]:

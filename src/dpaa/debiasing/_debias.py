@@ -61,7 +61,7 @@ WORTH = 0.8
 
 
 class OutOfReachError(InputError):
-    """No point meets the target: the answer is no, and nothing is wrong with the call."""
+    """No point meets the target, although the call is valid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Debiased:
 
     @property
     def base(self) -> Point:
-        """The baseline, with which the other points are compared."""
+        """The baseline point."""
         return self.points[self.chooser.base]
 
     @property
@@ -119,7 +119,7 @@ class Debiased:
         such as `niche-recall 0.7% → 5.8%, popular-item recall 22.0% → 18.1%, NDCG@20 0.0820 → 0.0803`
         """
         if self.point is self.base:
-            return f"nothing changes: {self.base.candidate.name} stays"
+            return f"nothing changes: {self.base.candidate.name} is kept"
         return self.statement.headline(self.measurer.goals)
 
     def sentences(self) -> list[str]:
@@ -131,14 +131,14 @@ class Debiased:
         """
         base, choice, k = self.base.candidate.name, self.choice, self.statement.k
         if self.point is self.base:
-            return [f"{base} stays as it is: {choice.why}", *self._guessed()]
+            return [f"{base} is kept: {choice.why}", *self._guessed()]
         lines = [
             f"{self.point.candidate.name} instead of {base}: {choice.why}",
             f"{self.statement.measured_on()}: {self.headline()}",
         ]
         if self.statement.agreeing < self.statement.folds:  # the line above is then of other points, too
             point = self._by_all(choice.index)
-            lines.append(f"{self.point.candidate.name} itself, on the users it was chosen by (optimistic): {point}")
+            lines.append(f"{self.point.candidate.name} itself, on the users it was selected on (optimistic): {point}")
         if choice.promise is not None:
             pairs = zip(choice.kept, self.measurer.estimates, strict=True)
             kept = " and ".join(f"{share:.1%} ({one.name})" for share, one in pairs)
@@ -147,15 +147,15 @@ class Debiased:
         return lines + self.statement.sentences()
 
     def _guessed(self) -> list[str]:
-        """Describe what would be chosen with more users."""
+        """Describe the best guess if nothing is confirmed."""
         guess = self.choice.guess
         if guess is None:
             return ["no point keeps the promise even on average: ask for less, or add models with --methods"]
         users, name = len(self.base.accuracy[0]), self.points[guess.index].candidate.name
         enough = f"about {guess.users:,.0f} validation users would confirm it, there are {users:,}"
         return [
-            f"best guess, not confirmed: {name} (on the users it was chosen by: {self._by_all(guess.index)}); a choice "
-            f"that breaks the promise looks as good in {guess.risk:.0%} of all draws; "
+            f"best guess, not confirmed: {name} (on the users it was selected on: {self._by_all(guess.index)}); a "
+            f"choice that breaks the promise looks as good by chance in {guess.risk:.0%} of samples; "
             f"{enough if np.isfinite(guess.users) else 'no number of users like these would confirm it'}"
         ]
 
@@ -262,7 +262,7 @@ def debias(
     keep_accuracy : share of the baseline's accuracy that must be kept, confirmed on held-out users
     targets : such as "coverage>=0.8", or "exposure/publisher>=0.8 of merit" for groups of items, for the least
         accuracy; without either, the point where returns diminish
-    exposure : how users will meet items: `as-logged`, `shifted` (more evenly than in the log), or `unknown`, where the
+    exposure : how items will be exposed: `as-logged`, `shifted` (more evenly than in the log), or `unknown`, where the
         promise must hold under both; where validation comes from unbiased exposure, that alone counts
     rerank : names of re-rankers to sweep; default: all that can be
     k : length of the lists
@@ -305,7 +305,7 @@ def debias(
         chooser = Chooser.of(points, wanted, folds, base_index)
         baseline = points[base_index]
         if not (baseline.means > 0).all():
-            nothing = f"{baseline.candidate.name}, the baseline, finds nothing on validation"
+            nothing = f"{baseline.candidate.name}, the baseline, has no hits on validation"
             raise InputError(f"{nothing}; check the dataset, or name others")
         if keep_accuracy is not None:
             choice = chooser.within(keep_accuracy, confidence)
@@ -320,17 +320,17 @@ def debias(
 
 
 class _Clock:
-    """Clock of a budget of minutes; without one, there is always time."""
+    """The rest of a budget of minutes; unlimited without a budget."""
 
     def __init__(self, minutes: float | None) -> None:
         self._start, self._seconds = time.monotonic(), None if minutes is None else 60 * minutes
 
     def at(self, share: float) -> float | None:
-        """When a share of the budget is used up, by `time.monotonic`."""
+        """The time (`time.monotonic`) at which a share of the budget is used up."""
         return None if self._seconds is None else self._start + share * self._seconds
 
     def allows(self, seconds: float) -> bool:
-        """Whether so much time is left."""
+        """Whether the share of the budget is not yet used up."""
         end = self.at(1.0)
         return end is None or time.monotonic() + seconds <= end
 
@@ -410,7 +410,7 @@ def _begun(folder: str | Path) -> Iterator[Path]:
     with hold_folder(folder):
         entries = {entry.name for entry in home.iterdir() if entry.name[0] != "."} if home.is_dir() else set()
         if home.is_file() or not entries <= set(OWN):
-            raise InputError(f"{folder} holds something else than a frontier; choose another folder with --out")
+            raise InputError(f"{folder} holds something other than a frontier; choose another folder with --out")
         _io.check_within(home / CHOSEN, home)
         try:
             yield _io.own_folder(home, REMEDY)

@@ -47,12 +47,12 @@ def _in_epochs(name: str) -> bool:
 
 
 class OtherRunError(InputError):
-    """A model is there already, and it is not the one that is wanted."""
+    """The folder has another model than the requested one."""
 
 
 @dataclass
 class ModelStore:
-    """Trains and reads what a frontier is made of.
+    """Trains or reads the models of a frontier.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class ModelStore:
     """Read from runs."""
 
     def train(self, methods: Sequence[str], *, required: bool) -> None:
-        """Train each method into a run of its own, unless that is done.
+        """Train each method into a separate run, unless that run exists.
 
         Parameters
         ----------

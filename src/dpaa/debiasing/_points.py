@@ -35,7 +35,7 @@ from dpaa.ranking.reranker import Dial, Reranker
 Rows = NDArray[np.int64]
 
 EXPOSURES = ("unknown", "as-logged", "shifted")
-"""What users of `debias` may expect of how items will be met."""
+"""Values of `--exposure`: how items will be exposed to users."""
 
 
 def plausible_powers(exposure: str, data: Dataset, biased: bool) -> tuple[float, ...]:
@@ -115,7 +115,7 @@ class Accuracy:
 
 NICHE = "/niche"
 ALIASES = {"niche-recall": f"recall{NICHE}", "calibration": "upd"}
-"""What users type → metric and item group."""
+"""Name of a goal → metric and item group."""
 OFFERED = ("niche-recall", "coverage", "arp", "gini", "calibration")
 
 
@@ -189,7 +189,7 @@ MOST_USERS = 20_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model and how its lists are made from its scores.
+    """A model, with the dial value and re-ranker that build its lists.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Candidate:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is done to the model's own ranking."""
+        """Whether the candidate is the model alone."""
         return self.reranker is None and self.kappa == 0
 
     @property
@@ -226,7 +226,7 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a candidate's lists are worth, on the validation users; the lists themselves are not kept.
+    """Accuracy and goal values of a candidate's lists on the validation users, without the lists themselves.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Measurer:
-    """The validation users, and how points are measured on them.
+    """Measures points on the validation users.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class Measurer:
     parts: Sequence[Rows]
 
     def plain(self, model: str, method: Method) -> Point:
-        """Measure a model as it is, without dial and re-ranker."""
+        """Measure a model alone, without dial and re-ranker."""
         return self.point(Candidate(model), self.evaluator.lists(method))
 
     def swept(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> list[Point]:

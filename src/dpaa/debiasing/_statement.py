@@ -1,4 +1,4 @@
-"""What a choice changes, and for whom: both sides measured on the same held-out users."""
+"""Baseline and choice on the same held-out users: gain, cost, and who gains or loses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,12 +80,12 @@ class Statement:
 
         Returns
         -------
-        such as `on 1,887 validation users, each with the choice made without them (25 folds; 21 choose this point)`
+        such as `on 1,887 held-out validation users (21 of 25 folds select this point)`
         """
         if not self.folds:
-            return f"on {self.users:,} validation users, by whom it was chosen"
-        agree = f"{self.folds} folds; {self.agreeing} choose this point"
-        return f"on {self.users:,} validation users, each with the choice made without them ({agree})"
+            return f"on {self.users:,} validation users, the same that it was selected on"
+        agree = f"{self.agreeing} of {self.folds} folds select this point"
+        return f"on {self.users:,} held-out validation users ({agree})"
 
     def sentences(self) -> list[str]:
         """Describe what changes for whom.
@@ -98,7 +98,7 @@ class Statement:
         lines = [
             f"{self.better:.0%} of these users get a more accurate list, {self.worse:.0%} a less accurate one, "
             f"{same:.0%} one as accurate as before",
-            f"coverage@{self.k} {self.moved('coverage')}, mean popularity of what is shown (arp) {self.moved('arp')}",
+            f"coverage@{self.k} {self.moved('coverage')}, mean popularity of the lists (arp) {self.moved('arp')}",
         ]
         groups = [name for name in GROUPS if np.isfinite(self.before.get(f"ndcg@{self.k}/{name}", np.nan))]
         if groups:

@@ -1,4 +1,4 @@
-"""How concentrated counts and how popular lists are: what several metrics and the audit have in common.
+"""Concentration of counts and popularity of lists, shared by several metrics and the audit.
 
 `lists` is (users, k) item indices, −1 where a list ends early or the item is not known; `popular` is (n_items,) bool
 (see `dpaa.data.pairs`).  An empty list says nothing about popularity: its value is NaN, and averages leave its

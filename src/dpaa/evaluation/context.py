@@ -1,4 +1,4 @@
-"""What lists are measured against (`GroundTruth`), and both as the formulas of metrics see them (`Context`)."""
+"""Ground truth of an evaluation (`GroundTruth`), and the inputs of metric formulas (`Context`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_PAIRS: Pairs = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """Histories, relevant and masked pairs that lists are measured against; row r of the lists is user `users[r]`."""
+    """Relevant items, counts and histories that lists are evaluated against.  Row r of the lists is user `users[r]`."""
 
     users: Array
     """(n,) user indices."""

@@ -1,4 +1,4 @@
-"""What the popularity dial does to a method, along the whole curve, and which κ validation would choose.
+"""Effect of the popularity dial on a method for a range of κ, and the κ that validation suggests.
 
 The method's scores are computed once per user; every κ ranks them again.  The curve has one law: as κ grows, whatever
 item enters a user's list is at least as popular as any that leaves it (the one was below the other and is now above
@@ -94,7 +94,7 @@ def _best_point(points: Sequence[DialPoint], objective: str) -> DialPoint:
 
 
 def check_objective(text: str) -> tuple[str, float]:
-    """Read what κ is chosen for: `ndcg`, `recall`, or `niche:X`, the most niche recall for at most X% NDCG.
+    """Parse the objective for κ: `ndcg`, `recall`, or `niche:X`, the highest niche recall for at most X% less NDCG.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def check_objective(text: str) -> tuple[str, float]:
 
 @dataclass(frozen=True)
 class DialCurve:
-    """The whole curve on validation, what an objective would choose from it, and the active κ."""
+    """The curve on validation, the κ that an objective selects from it, and the active κ."""
 
     points: tuple[DialPoint, ...]
     objective: str
@@ -171,12 +171,12 @@ def active_kappa(dial: object) -> float:
     """
     kappa = dial.get("kappa") if isinstance(dial, dict) and SUGGESTED in dial else 0.0
     if isinstance(kappa, bool) or not isinstance(kappa, int | float) or not abs(kappa) <= LARGEST_DIAL:
-        raise InputError(f"the run's popularity dial is damaged (it stands at {kappa!r}); {AGAIN}")
+        raise InputError(f"the run's popularity dial is damaged (its value is {kappa!r}); {AGAIN}")
     return float(kappa)
 
 
 def dial_curve(method: Method, validation: Evaluator, objective: str = "ndcg") -> DialCurve:
-    """Draw the curve of a method on validation; the active κ is the method's own, 0.
+    """Compute the curve of a method on validation; the active κ is 0.
 
     Parameters
     ----------

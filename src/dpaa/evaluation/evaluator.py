@@ -1,4 +1,4 @@
-"""Metrics of a method's lists, or of any lists, on one split of a dataset; the protocol stands beside the numbers."""
+"""Metrics of a method's lists, or of any lists, on one split of a dataset, with their protocol."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Protocol:
-    """The conventions behind the numbers."""
+    """Evaluation protocol: split, candidates, masking, overlap convention and counts."""
 
     split: str
     k: tuple[int, ...]
@@ -85,7 +85,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Averages, their protocol, and the table behind them."""
+    """Result of an evaluation: metrics, protocol, and per-user values."""
 
     metrics: dict[str, float]
     protocol: Protocol

@@ -1,4 +1,4 @@
-"""The one table of metrics, `METRICS`: whatever computes, compares, explains or documents a metric reads it here.
+"""The table of all metrics, `METRICS`, used to compute, compare, explain and document them.
 
 A metric is one formula with its entry above it.  It takes a `Context` (lists, hits and what they are measured against)
 and returns one number per user, or one for all lists together.  The docstring's first paragraph is the definition in
@@ -49,7 +49,7 @@ class Metric:
         return METRICS[key.partition("@")[0]]
 
     def merit(self, value: float) -> float:
-        """The value turned such that more is better."""
+        """Return the value with its sign changed if lower is better, so that higher is better."""
         return {"high": value, "low": -value, "zero": -abs(value)}[self.better]
 
     def in_words(self) -> str:

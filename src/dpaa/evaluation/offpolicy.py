@@ -1,4 +1,4 @@
-"""Estimates for a test split that is as biased as the log: weigh each relevant pair by how unlikely it was to be seen.
+"""Off-policy estimates for a test split with the log's bias: relevant pairs are weighted by inverse propensity.
 
 A pair is in the split only if its user met the item; popular items are met more often.  With the propensity p_i, the
 relative chance that item i was met, the weight `1/p_i` gives the rarely met their due.  Propensities are a guess from
@@ -184,7 +184,7 @@ ENOUGH = 3.0
 
 @dataclass(frozen=True)
 class ValidationExposure:
-    """Whether validation pairs come from the log's own exposure."""
+    """Whether validation pairs come from biased or unbiased exposure."""
 
     biased: bool
     known: bool
@@ -194,7 +194,7 @@ class ValidationExposure:
     None where it cannot be estimated."""
 
     def in_words(self) -> str:
-        """One sentence for people who are about to believe a choice made on it."""
+        """Describe in one sentence how far a choice made on these pairs can be trusted."""
         origin = "comes from" if self.known else "seems to come from"
         exposure = "the log's own exposure" if self.biased else "unbiased exposure"
         tilt = "" if self.tilt is None else f" (tilt to popular items {self.tilt:.2f} of training's)"
@@ -207,7 +207,7 @@ class ValidationExposure:
 
 
 def validation_exposure(data: Dataset) -> ValidationExposure:
-    """Whether the validation pairs are as biased as the log: what the source says, else what the pairs look like."""
+    """Determine whether validation pairs are as biased as the log, from the source or else from their tilt."""
     tilt, stated = _tilt(data), data.about.get(VALIDATION_EXPOSURE)
     if stated in ("biased", "unbiased"):
         return ValidationExposure(stated == "biased", True, tilt)

@@ -177,7 +177,7 @@ FORMAT = 1
 
 
 def check_export(folder: Path, to: str, overwrite: bool) -> None:
-    """Refuse, before any work, what could not be written; what is not an export is never replaced.
+    """Check before any work that the export can be written; a folder that is not an export is never replaced.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def check_export(folder: Path, to: str, overwrite: bool) -> None:
         raise InputError(f"{folder} is a file; name a folder for the export")
     if folder.is_dir() and any(folder.iterdir()):
         if not (folder / ABOUT).is_file():
-            raise InputError(f"{folder} holds something else than an export; name another folder")
+            raise InputError(f"{folder} holds something other than an export; name another folder")
         if not overwrite:
             raise InputError(f"{folder} already exists; pass --overwrite or name another folder")
 
@@ -205,7 +205,7 @@ def export(
     overwrite: bool = False,
     without_reranker: bool = False,
 ) -> dict[str, Any]:
-    """Write a model's vectors for another system; the popularity dial stays a choice of each query.
+    """Write a model's vectors for another system; the popularity dial is set per query.
 
     Parameters
     ----------
@@ -225,8 +225,8 @@ def export(
     reranker = model.reranker()
     if reranker is not None and not without_reranker:
         raise InputError(
-            f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot carry; write the "
-            f"lists with `dpaa recommend {model.path or 'RUN'} --out recs.parquet`, or export the scores alone with "
+            f"{model.path or model} re-ranks its lists by {reranker.in_words()}, which vectors cannot express; write "
+            f"the lists with `dpaa recommend {model.path or 'RUN'} --out recs.parquet`, or export only the scores with "
             "--without-reranker"
         )
     system = find_target(to)

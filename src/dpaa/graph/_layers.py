@@ -1,4 +1,4 @@
-"""Whole layers, where a training step needs a batch's rows alone: the read-out after an epoch, and layers one by one.
+"""Computation of whole layers and read-outs, while a training step only needs the rows of its batch.
 
 `Propagation` inherits `WholeLayers`.  What is differentiable here is for methods whose loss meets whole layers,
 products of rows whose columns lie in several processes, or weights that have a gradient of their own; cosines along

@@ -1,4 +1,4 @@
-"""How many columns two rows have in common: rows of `A Bᵀ` for 0/1 matrices, dense, a few at a time.
+"""Co-occurrence counts: blocks of dense rows of `A Bᵀ` for 0/1 matrices.
 
 `R Rᵀ` counts the items two users share, `Rᵀ R` the users two items share.  Neither fits memory as a whole; a
 block of rows does.  The block is made dense and multiplied by the sparse kernel: thirty times faster than following

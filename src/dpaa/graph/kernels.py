@@ -1,4 +1,4 @@
-"""Sparse times dense: the two compiled kernels that torch brings, behind one signature.
+"""Sparse-dense products: torch's two compiled kernels behind one signature.
 
 `bag` is FBGEMM's `embedding_bag`, `csr` the BLAS library's CSR product (MKL on x86).  Both read int32 indices, work on
 each column alone and give zero for a node without neighbours.  Which is faster depends on processor and graph: a fixed

@@ -1,4 +1,4 @@
-"""Hyperparameters of every training: those of earlier versions, and what `auto` becomes on a graph and a machine."""
+"""Hyperparameters of every training, those of earlier versions, and how `auto` is resolved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph method needs before and after its training steps.
+"""Creating, saving and scoring with the tables of a graph method: everything outside its training steps.
 
 The tables are made, kept and scored with: initial numbers, state, read-out vectors, and what items send to users unseen
 in training.
@@ -223,7 +223,7 @@ class BaseTables:
 
 
 class TrainedMethod(TrainingOptions):
-    """Read-out vectors that a `GraphMethod` scores with once it is trained, also of users unseen in training."""
+    """Scoring of a trained `GraphMethod`: read-out vectors, also for users unseen in training."""
 
     saved: ClassVar[Shapes] = {"user_ego": ("users", "embedding_size"), "item_ego": ("items", "embedding_size")}
     _changed_by_training: ClassVar[tuple[str, ...]] = ()

@@ -21,7 +21,7 @@ PERTURBATION = 1
 
 @method(
     "apda",
-    title="messages weighted by the distance of their ends, at every pass",
+    title="messages weighted by the distance of their end nodes, at every pass",
     paper="Zhou et al., Adaptive Popularity Debiasing Aggregator for GCF, SIGIR 2023",
     grid={
         "residual": (0.0, 0.2, 0.4, 0.6, 0.8, 1.0),
@@ -31,7 +31,7 @@ PERTURBATION = 1
     wide={"scale": (0.9, 1.1, 1.3), "noise": (0.0, 0.1, 0.2), "dropout": (0.0, 0.2, 0.4, 0.6)},
 )
 class APDA(WholeTable):
-    """LightGCN with weights that follow the embeddings.
+    """LightGCN with message weights recomputed from the embeddings at every pass.
 
     n0 = E / ‖E‖,   z = unit(h^l + ρ n0),   ẑ = z + noise (training only)
     x_ab = (2 − 2 c_ab) / τ,   c_ab = stopgrad(ẑ_a)·ẑ_b;    w = x, or ½ exp(x) softplus(x)
@@ -103,6 +103,6 @@ class APDA(WholeTable):
 
     @torch.no_grad()
     def sent_layers(self) -> Iterator[TiledTable]:
-        """Unit vectors are sent, not the layers."""
+        """Return unit vectors, which are sent instead of the layers."""
         for sent, _, _ in self.propagate(self.tables.ego.rows(), None):
             yield self._tiled(sent)

@@ -89,7 +89,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Histories:
-    """Items taken by users unseen in training.
+    """Histories of users unseen in training.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ class Method(ABC):
 
 
 class ClosedForm(Method):
-    """A method that is computed in one go."""
+    """A method with a closed-form solution, computed without epochs."""
 
     @abstractmethod
     def learn(self) -> None:

@@ -1,4 +1,4 @@
-"""CausE: a second table learns from randomised exposure alone, and pulls the first (Bonner and Vasile, RecSys 2018)."""
+"""CausE: keep the table close to a second one, trained on randomised exposure (Bonner and Vasile, RecSys 2018)."""
 
 from functools import cached_property
 
@@ -23,7 +23,7 @@ TREATMENT, DRAWN = 1, 2
 
 @method(
     "cause",
-    title="pulled to a second table that learns from randomised exposure alone",
+    title="kept close to a second table that is trained only on randomised exposure",
     paper="Bonner and Vasile, Causal Embeddings for Recommendation, RecSys 2018",
     grid={"agreement_weight": (1e-3, 1e-2, 0.05, 0.1, 1.0)},
 )

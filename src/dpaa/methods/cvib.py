@@ -1,4 +1,4 @@
-"""CVIB: the mean prediction on drawn triples must agree with that on random pairs (Wang et al., NeurIPS 2020)."""
+"""CVIB: balance the mean prediction on sampled triples with that on random pairs (Wang et al., NeurIPS 2020)."""
 
 from collections.abc import Iterator
 from dataclasses import replace

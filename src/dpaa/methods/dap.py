@@ -1,4 +1,4 @@
-"""DAP: subtract what higher- and lower-degree nodes of a cluster have imprinted (Chen et al., Frontiers of CS 2024)."""
+"""DAP: subtract the influence of a cluster's higher- and lower-degree nodes (Chen et al., Frontiers of CS 2024)."""
 
 import itertools
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def anchors(layer: Tensor, degree: Tensor, cluster: Tensor) -> tuple[Tensor, Ten
 
 @method(
     "dap",
-    title="after training, imprints of higher- and lower-degree nodes subtracted",
+    title="after training, the influence of higher- and lower-degree nodes is subtracted",
     paper="Chen et al., How Graph Convolutions Amplify Popularity Bias, Frontiers of CS 2024",
 )
 class DAP(ChosenAfterwards, GraphMethod):
@@ -63,7 +63,7 @@ class DAP(ChosenAfterwards, GraphMethod):
     saved: ClassVar[Shapes] = {"high_strength": (), "low_strength": (), "clusters": ()}
 
     def finish(self) -> None:
-        """Apply the strengths that are set, 0 for those to be tuned."""
+        """Apply the given strengths, and 0 for those chosen on validation."""
         self.correct(0.0, 0.0, 1)
         self.item_message = self.tables.item_messages()
 

@@ -19,7 +19,7 @@ from dpaa.methods.pretrained import Pretrained, UsesPretrained
     grid={"preferred_share": (0.2, 0.3), "learning_rate": (1e-3, 1e-2)},
 )
 class DDC(UsesPretrained, GraphMethod):
-    """A LightGCN that stays as it is, but for a shift of every user along two directions.
+    """A frozen LightGCN, with every user vector shifted along two directions.
 
     e_pop = direction from the mean vector of the rarest items to that of the most popular ones
     e_u   = direction of the mean of those of the user's items, at length 1, that score highest

@@ -1,4 +1,4 @@
-"""DICE: interest and conformity learned apart, by the popularity of negative items (Zheng et al., WWW 2021)."""
+"""DICE: interest and conformity learned separately, by the popularity of negative items (Zheng et al., WWW 2021)."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ COMPARED = 256
 
 @method(
     "dice",
-    title="interest and conformity learned apart, in the two halves of every vector",
+    title="interest and conformity learned separately, in the two halves of every vector",
     paper="Zheng et al., Disentangling User Interest and Conformity, WWW 2021",
     version=2,
     grid={"interest_weight": (0.01, 0.1, 0.5), "conformity_weight": (0.01, 0.1, 0.5)},

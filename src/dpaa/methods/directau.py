@@ -1,4 +1,4 @@
-"""DirectAU: a user and the item taken aligned, users and items spread evenly (Wang et al., KDD 2022)."""
+"""DirectAU: alignment of users with their items, uniformity of all vectors (Wang et al., KDD 2022)."""
 
 from pydantic import Field
 from torch import Tensor
@@ -10,7 +10,7 @@ from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 @method(
     "directau",
-    title="a user and the item taken brought together, all vectors spread evenly",
+    title="alignment of users with their items, uniformity of all vectors",
     paper="Wang et al., Towards Representation Alignment and Uniformity, KDD 2022",
     grid={"uniformity_weight": (0.2, 0.5, 1.0, 2.0, 5.0)},
 )

@@ -1,4 +1,4 @@
-"""DPAA: messages weighted by how little their two ends already agree, and by layer (Islam et al., 2026)."""
+"""DPAA: messages weighted by the dissimilarity of their end nodes, and by layer (Islam et al., 2026)."""
 
 from itertools import islice
 from typing import Any, ClassVar, Literal

@@ -48,7 +48,7 @@ class ItemMap(ClosedForm):
         return common
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The sum of the rows of B that belong to the user's items."""
+        """Scores are the sum of the rows of B of the user's items."""
         taken = items_of(self.graph, histories)
         columns = self.item_map if items is None else self.item_map[:, items].contiguous()
 

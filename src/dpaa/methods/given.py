@@ -32,7 +32,7 @@ class _Given(ClosedForm):
 
 @method("given-lists", title="another system's lists with their scores, brought in with dpaa.given", seeded=False)
 class GivenLists(_Given):
-    """Score = the one in the user's list; an item that is not in it is never listed."""
+    """Score = the one in the user's list; items that are not in it are never recommended."""
 
     entries: int = Field(default=0, ge=0, description="number of items in all lists together")
 
@@ -65,7 +65,7 @@ class GivenLists(_Given):
 
 @method("given-vectors", title="another system's vectors of users and items, brought in with dpaa.given", seeded=False)
 class GivenVectors(_Given):
-    """Score = inner product; who has no vector, or one of zeros, is not scored."""
+    """Score = inner product; users and items with a missing or zero vector are not scored."""
 
     embedding_size: int = Field(default=1, ge=1, le=65_536, description="columns of the vectors")
 

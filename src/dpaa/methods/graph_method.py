@@ -23,7 +23,7 @@ __all__ += ["WholeTable", "fitted", "method", "scores"]
 
 
 class GraphMethod(TrainedMethod):
-    """Embeddings propagated over the graph of interactions and trained in epochs; each hook has LightGCN's answer."""
+    """Embeddings propagated over the interaction graph and trained in epochs; every hook defaults to LightGCN's."""
 
     grid: ClassVar[dict[str, tuple[object, ...]]] = {"learning_rate": (1e-5, 1e-4, 1e-3)}
     _whole_from: ClassVar[float] = WHOLE_FROM
@@ -108,7 +108,7 @@ class GraphMethod(TrainedMethod):
         return 0.0
 
     def refresh(self, epoch: int) -> dict[str, Any]:
-        """Recompute what changes between epochs, before this one.
+        """Recompute quantities that change between epochs; called before each epoch.
 
         Parameters
         ----------

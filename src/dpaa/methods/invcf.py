@@ -1,4 +1,4 @@
-"""InvCF: what is liked should not change when popularity does (Zhang et al., WWW 2023)."""
+"""InvCF: predicted preference should not change when popularity changes (Zhang et al., WWW 2023)."""
 
 import torch
 from pydantic import Field
@@ -15,7 +15,7 @@ POPULARITY, SHUFFLE = 1, 2
 
 @method(
     "invcf",
-    title="a softmax that must hold whatever popularity is put beside it",
+    title="a softmax loss that is invariant to shuffled popularity vectors",
     paper="Zhang et al., Invariant Collaborative Filtering to Popularity Distribution Shift, WWW 2023",
     grid={"temperature": (0.1, 0.15, 0.2), "mixed_weight": (1e-4, 1e-2, 0.1)},
     version=2,

@@ -1,4 +1,4 @@
-"""Item-KNN: an item is scored by those of its nearest items that the user took (Sarwar et al., WWW 2001)."""
+"""Item-KNN: score an item by its nearest neighbours in the user's history (Sarwar et al., WWW 2001)."""
 
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 @method(
     "item-knn",
-    title="items like those taken, by cosine of their users; no training",
+    title="items similar to those in the history, by cosine over users; no training",
     default_candidate=True,
     paper="Sarwar et al., Item-Based Collaborative Filtering, WWW 2001",
     version=2,
@@ -23,7 +23,7 @@ from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
     grid={"neighbours": (20, 50, 100, 200, 500)},
 )
 class ItemKNN(ClosedForm):
-    """Score = share of the item's nearest, weighted by their cosine, that the user took, above what all users do.
+    """Score = cosine-weighted share of the item's nearest neighbours in the history, minus its mean over all users.
 
     score(u, j) = m_j + Σ_{i ∈ N(j)} s_ij (r_ui − m_i) / Σ_{i ∈ N(j)} s_ij
 

@@ -1,4 +1,4 @@
-"""LightGCN++: lengths and neighbours weighted apart, layer 0 by a share of its own (Lee et al., RecSys 2024)."""
+"""LightGCN++: messages of length 1, degree powers as weights, weighted layer 0 (Lee et al., RecSys 2024)."""
 
 from collections.abc import Iterator
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""MACR: learn how attractive an item is to anyone and how active a user is, and subtract it (Wei et al., KDD 2021)."""
+"""MACR: learn item attractiveness and user activity separately, and subtract them (Wei et al., KDD 2021)."""
 
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal

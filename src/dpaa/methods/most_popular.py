@@ -1,20 +1,18 @@
-"""Most popular: everybody gets the items with the highest training counts.  The row every table needs."""
+"""Most popular: all users get the items with the highest training counts."""
 
 from torch import Tensor
 
 from dpaa.methods.base import ClosedForm, Histories, Scorer, fitted, method
 
 
-@method(
-    "most-popular", title="ranks by training counts; no training, the baseline of every table", paper="-", seeded=False
-)
+@method("most-popular", title="ranks by training counts; no training", paper="-", seeded=False)
 class MostPopular(ClosedForm):
-    """Score = number of training interactions of the item; no training, the same list for all but their own items."""
+    """Score = number of training interactions of the item; the same list for all users, except for their own items."""
 
     item_count: Tensor = fitted("items")
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The counts, for every user."""
+        """Scores are the counts, for any user."""
         counts = self.item_count if items is None else self.item_count[items]
         return lambda index: counts.repeat(len(index), 1)
 

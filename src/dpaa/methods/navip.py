@@ -1,4 +1,4 @@
-"""NAVIP: divide each message by how likely its item was to be seen (Kim et al., CIKM 2022)."""
+"""NAVIP: weight each message by the inverse propensity of its item (Kim et al., CIKM 2022)."""
 
 from functools import cached_property
 from typing import Literal

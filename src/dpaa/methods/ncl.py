@@ -1,4 +1,4 @@
-"""NCL: a node should agree with its even-hop neighbourhood, and with its cluster (Lin et al., WWW 2022)."""
+"""NCL: contrast of a node with its even-hop neighbourhood and with its cluster (Lin et al., WWW 2022)."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ SIDES = ("users", "items")
 
 @method(
     "ncl",
-    title="a node made to agree with its even-hop neighbourhood and with its cluster",
+    title="contrast of a node with its even-hop neighbourhood and with its cluster",
     paper="Lin et al., Improving Graph Collaborative Filtering with Neighborhood-enriched CL, WWW 2022",
     grid={"structure_weight": (1e-4, 4e-4, 4e-3, 4e-2), "kind_weight": (0.0, 3e-4, 3e-3)},
 )

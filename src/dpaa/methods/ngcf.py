@@ -20,13 +20,13 @@ NETWORKS, DROPOUT = 1, 2
 
 @method(
     "ngcf",
-    title="layers with networks between them, side by side: what LightGCN simplified",
+    title="layers with networks between them, concatenated; LightGCN is its simplification",
     paper="Wang et al., Neural Graph Collaborative Filtering, SIGIR 2019",
     grid={"learning_rate": (1e-4, 1e-3, 1e-2), "dropout": (0.0, 0.1, 0.3)},
     wide={"sent": ("as-is", "normalised")},
 )
 class NGCF(WholeTable):
-    """Layers with networks between them; LightGCN is what is left of it without the networks.
+    """Layers with networks between them; without the networks it is LightGCN.
 
     m = Â e^l,     e^(l+1) = LeakyReLU((m + e^l) W₁ + b₁ + (m ⊙ e^l) W₂ + b₂)
     read-out = e^0 and the later layers at length 1, side by side

@@ -31,7 +31,7 @@ def _item_pairs(
 
 
 def halves(items: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct ones of some items, repeats included, in two: the rarer half of the list and the rest."""
+    """Split some items, repeats included, by popularity: the distinct items of the rarer half and the rest."""
     ordered = torch.sort(items).values
     ordered = ordered[torch.argsort(counts[ordered], stable=True)]
     popular = torch.unique(ordered[len(items) // 2 :])
@@ -51,7 +51,7 @@ def crossed_info_nce(one: Tensor, two: Tensor, others: Tensor, temperature: floa
 
 @method(
     "paac",
-    title="a user's popular and rare items brought together, contrasts within halves by popularity",
+    title="alignment of a user's popular and rare items, contrasts within popularity groups",
     paper="Cai et al., Popularity-Aware Alignment and Contrast, KDD 2024",
     grid={"alignment_weight": (0.01, 0.1, 1.0), "contrast_weight": (0.01, 0.1, 0.5)},
     wide={"popular_share": (0.2, 0.5, 0.8), "cross_weight": (0.2, 0.5, 0.8)},

@@ -1,4 +1,4 @@
-"""PD and PDA: popularity explains its part of the training pairs, and is then left out or put back (SIGIR 2021)."""
+"""PD and PDA: popularity is a factor of training scores, and is left out or put back in the ranking (SIGIR 2021)."""
 
 from functools import cached_property
 
@@ -14,7 +14,7 @@ PAPER = "Zhang et al., Causal Intervention for Leveraging Popularity Bias, SIGIR
 
 @method(
     "pd",
-    title="popularity explains its part of training pairs and is left out of the ranking",
+    title="popularity is a factor of the score in training, and left out of the ranking",
     paper=PAPER,
     grid={"popularity_power": (0.02, 0.05, 0.1, 0.2)},
 )
@@ -27,7 +27,7 @@ class PD(GraphMethod):
     orders items as s_ui does, PDA by f_ui m_i^γ.
     """
 
-    popularity_power: float = Field(default=0.02, ge=0, le=4, description="γ: how much of a pair popularity explains")
+    popularity_power: float = Field(default=0.02, ge=0, le=4, description="γ: power of popularity in training scores")
 
     @cached_property
     def factor(self) -> Tensor:
@@ -45,7 +45,7 @@ class PD(GraphMethod):
 
 @method(
     "pda",
-    title="popularity explains its part of training pairs and some is put back in the ranking",
+    title="popularity is a factor of the score in training, and partly put back in the ranking",
     paper=PAPER,
     grid={"popularity_power": (0.02, 0.05, 0.1, 0.16, 0.22)},
 )

@@ -1,4 +1,4 @@
-"""PPAC: popularity with everybody and with similar users, learned and corrected (Ning et al., WWW 2024)."""
+"""PPAC: global popularity and popularity among similar users, learned and corrected (Ning et al., WWW 2024)."""
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property

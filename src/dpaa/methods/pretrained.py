@@ -30,7 +30,7 @@ class Pretrained:
 
     @classmethod
     def of(cls, model: GraphMethod, n_layers: int, origin: dict[str, Any]) -> Pretrained:
-        """Vectors of a trained LightGCN on the same graph; it has no weights of its own, so any layer can be had."""
+        """Vectors of a trained LightGCN on the same graph; its weights are fixed, so any layer can be computed."""
         propagation = Propagation(model.graph, n_layers, model.compute.kernel)
         propagation.set_weights([model.graph.symmetric_weights()] * n_layers)
         layers = tuple(layer.rows() for layer in propagation.layers(model.tables.ego))

@@ -1,4 +1,4 @@
-"""Reg: scores of positive items must not follow their popularity (Zhu et al., WSDM 2021)."""
+"""Reg: penalise the correlation of positive items' scores with popularity (Zhu et al., WSDM 2021)."""
 
 from pydantic import Field
 from torch import Tensor
@@ -9,7 +9,7 @@ from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method
 
 @method(
     "reg",
-    title="scores of positive items made independent of their popularity",
+    title="penalises the correlation between positive items' scores and popularity",
     paper="Zhu et al., Popularity-Opportunity Bias in Collaborative Filtering, WSDM 2021",
     grid={"correlation_weight": (0.01, 0.1, 0.5, 1.0)},
 )

@@ -1,4 +1,4 @@
-"""ReSN: bound the largest singular value of the predictions, where popularity lives (Lin et al., WSDM 2025)."""
+"""ReSN: bound the largest singular value of the predictions, which carries popularity (Lin et al., WSDM 2025)."""
 
 import torch
 from pydantic import Field
@@ -29,7 +29,7 @@ def principal_energy(users: Tensor, items: Tensor) -> Tensor:
 
 @method(
     "resn",
-    title="the largest singular value of the predictions, where popularity lives, held back",
+    title="regularises the largest singular value of the predictions, which carries popularity",
     paper="Lin et al., How Do Recommendation Models Amplify Popularity Bias?, WSDM 2025",
     grid={"spectral_weight": (1e-4, 1e-3, 1e-2, 0.1)},
 )

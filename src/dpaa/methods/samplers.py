@@ -126,7 +126,7 @@ class TripleSampler:
 
 
 class AnyItemSampler(TripleSampler):
-    """The negative item is any item, also one that the user took."""
+    """The negative item is any item, including the user's own."""
 
     def draw_negative(self, rng: np.random.Generator, users: Ints, positive: Ints) -> Ints:
         """Draw items uniformly among all.  (users,)."""
@@ -134,7 +134,7 @@ class AnyItemSampler(TripleSampler):
 
 
 class BalancedSampler(TripleSampler):
-    """The negative item is, by a fair coin, strictly more or strictly less popular than the positive one.
+    """The negative item is strictly more or strictly less popular than the positive one, with probability ½ each.
 
     Where the user left no such item, any item not taken.  Items are numbered by popularity, so both sides are ranges,
     and a uniform draw from the untaken part of a range is one binary search.
@@ -176,7 +176,7 @@ class BalancedSampler(TripleSampler):
 
 
 class MarginSampler(BalancedSampler):
-    """The negative item is, by a fair coin, more popular than the positive one by a margin, or not half as popular.
+    """The negative item is more popular than the positive one by a margin, or at most half as popular, each with ½.
 
     Where the user left fewer than `pool` items on one side, it comes from the other.
     """

@@ -1,4 +1,4 @@
-"""SGL: read-outs of two graphs with some edges left out should agree about every node (Wu et al., SIGIR 2021)."""
+"""SGL: contrast of the read-outs of two graphs with dropped edges (Wu et al., SIGIR 2021)."""
 
 import torch
 from pydantic import Field
@@ -29,7 +29,7 @@ def thinned_weights(graph: BipartiteGraph, dropped: float, generator: torch.Gene
 
 @method(
     "sgl",
-    title="two views with edges left out made to agree about every node",
+    title="contrast of two views with dropped edges",
     paper="Wu et al., Self-supervised Graph Learning for Recommendation, SIGIR 2021",
     grid={"contrast_weight": (0.005, 0.05, 0.1, 0.5), "dropped_edges": (0.1, 0.3)},
 )

@@ -1,4 +1,4 @@
-"""SimGCL: two noisy views of every node should agree; the fit is on a clean pass (Yu et al., SIGIR 2022)."""
+"""SimGCL: contrast of two noisy views of every node, BPR on a noise-free pass (Yu et al., SIGIR 2022)."""
 
 from pydantic import Field
 from torch import Tensor
@@ -9,7 +9,7 @@ from dpaa.methods.graph_method import Batch, Rows, method
 
 @method(
     "simgcl",
-    title="two noisy views of every node made to agree",
+    title="contrast of two noisy views of every node",
     paper="Yu et al., Are Graph Augmentations Necessary?, SIGIR 2022",
     grid={"contrast_weight": (0.01, 0.05, 0.1, 0.5, 1.0), "noise": (0.05, 0.1, 0.2)},
 )

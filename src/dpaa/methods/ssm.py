@@ -1,4 +1,4 @@
-"""SSM: the positive item against many others at once, by a sampled softmax (Wu et al., TOIS 2024)."""
+"""SSM: sampled softmax, the positive item against many negatives at once (Wu et al., TOIS 2024)."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -17,7 +17,7 @@ from dpaa.methods.graph_method import Batch, GraphMethod, Rows, method, scores
 
 @method(
     "ssm",
-    title="the positive item against many others at once, by a sampled softmax",
+    title="sampled softmax: the positive item against many negatives at once",
     default_candidate=True,
     paper="Wu et al., On the Effectiveness of Sampled Softmax Loss for Item Recommendation, TOIS 2024",
     version=2,

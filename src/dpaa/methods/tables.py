@@ -1,4 +1,4 @@
-"""The trained tables of a graph method: from a batch to the rows of its loss, and back to gradients.
+"""The trained tables of a graph method: forward from a batch to the rows of its loss, and backward to gradients.
 
 There are two ways: gradients written by hand over tiles of columns, and, for `WholeTable` methods, automatic
 differentiation through the method's `table_readout`.

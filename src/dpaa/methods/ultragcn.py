@@ -1,4 +1,4 @@
-"""UltraGCN: what infinitely many layers would end in, as weights of a loss without layers (Mao et al., CIKM 2021)."""
+"""UltraGCN: the limit of infinitely many layers as weights of a loss without layers (Mao et al., CIKM 2021)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ from dpaa.methods.graph_method import Batch, Rows, method, scores
 
 @method(
     "ultragcn",
-    title="no layers: degrees and shared users weigh the pairs of the loss instead",
+    title="no layers: degrees and co-occurrence weight the pairs of the loss instead",
     paper="Mao et al., UltraGCN: Ultra Simplification of Graph Convolutional Networks, CIKM 2021",
     grid={"negative_weight": (1.0, 10.0, 100.0), "neighbour_weight": (0.0, 5e-4, 1e-2, 0.1)},
     wide={"layers": (0, 1, 2)},

@@ -1,4 +1,4 @@
-"""XSimGCL: one noisy pass, whose read-out and one of whose layers should agree (Yu et al., TKDE 2024)."""
+"""XSimGCL: one noisy pass, contrast of its read-out with one of its layers (Yu et al., TKDE 2024)."""
 
 from pydantic import Field
 from torch import Tensor
@@ -9,7 +9,7 @@ from dpaa.methods.graph_method import Batch, Rows, method
 
 @method(
     "xsimgcl",
-    title="one noisy pass: read-out and an early layer made to agree about every node",
+    title="one noisy pass: contrast of the read-out with an early layer",
     paper="Yu et al., XSimGCL: Towards Extremely Simple Graph Contrastive Learning, TKDE 2024",
     grid={"contrast_weight": (0.01, 0.05, 0.1, 0.2, 0.5), "noise": (0.05, 0.1, 0.2)},
     wide={"temperature": (0.1, 0.15, 0.2)},

@@ -1,4 +1,4 @@
-"""Scores become lists, in one place: masks, candidates, cold users, quotas, the popularity dial and re-rankers."""
+"""Conversion of scores to lists: masks, candidates, cold users, quotas, the popularity dial and re-rankers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The popularity dial: how much a list follows popularity, turned at query time, for any method.
+"""The popularity dial: shifts lists towards popular or niche items at query time, for any method.
 
     score'(u, i) = score(u, i) + κ · sd_u · p_i,     p_i = log(1 + d_i) / sd(log(1 + d))
 

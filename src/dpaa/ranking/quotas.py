@@ -1,4 +1,4 @@
-"""How alike the items of a list may be: at most so many, or so many different ones at least, by a column of the items.
+"""Limits on the items of a list by an item column: at most N items per value, or at least N different values.
 
 A list is filled from the best score down; an item that a limit forbids is passed over.  For one column with one value
 per item that is the list with the highest sum of scores among all that keep the limits: what they allow is a matroid.
@@ -37,7 +37,7 @@ class Quota:
 
 
 def within(picker: Callable[[Tensor], Pick], quotas: Sequence[Quota], scores: Tensor, k: int) -> Picked:
-    """Pick the best lists that the quotas allow.  Returns scores and columns, (rows, k), −1 at the end.
+    """Select the best lists that satisfy the quotas.  Returns scores and columns, (rows, k), −1 at the end.
 
     `picker` makes longer lists of some rows of the block, whose numbers it takes.
     """

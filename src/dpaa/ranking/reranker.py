@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Candidates:
-    """What the columns of a block of scores are."""
+    """Items, users and popularity of a block of scores."""
 
     graph: BipartiteGraph
     items: Tensor | None
@@ -80,7 +80,7 @@ class Candidates:
 
 
 class Reranker(BaseModel):
-    """Changes what is recommended after scoring; without a change, the k highest scores."""
+    """Base of re-rankers: builds lists from scores; by default the k highest scores."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
@@ -185,7 +185,7 @@ class Dial(Reranker):
 
     @classmethod
     def sweep(cls) -> tuple[Dial, ...]:
-        """Closely below 0, where accuracy is traded for reach; a little above, where a log's accuracy may be."""
+        """Configure the dial with several κ, densely below 0 and a few above."""
         return tuple(cls(kappa=kappa) for kappa in SWEPT)
 
     def dial(self, kappa: float) -> float:

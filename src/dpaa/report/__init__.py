@@ -1,4 +1,4 @@
-"""Figures and pages from finished work; nothing is trained or measured here."""
+"""Figures and HTML pages from existing results; nothing is trained or evaluated here."""
 
 from dpaa.report._charts import Chart, Line, check_figures, line, save_figure
 from dpaa.report._page import audit_page, backtest_page, check_page, simulation_page, write_page

@@ -27,7 +27,7 @@ from dpaa.simulation import Simulation
 
 DEEPEST = -0.3
 """Points that lose more of the accuracy are no trade-off, and left out of the figure."""
-VERDICTS = {"not shown": "could be chance", "not tested": "not tested: no average over users"}
+VERDICTS = {"not shown": "not significant", "not tested": "not tested: no average over users"}
 
 
 def frontier(content: Frontier, colours: Colours, suffix: str = "") -> Section:
@@ -75,7 +75,7 @@ def _frontier_table(content: Frontier, marks: dict[str, str]) -> Markup:
                 ]
             )
     heads = ["point", "accuracy against the baseline", *content.chosen.metrics]
-    return table("The frontier, and the models as they are", heads, rows)
+    return table("The frontier, and the models alone", heads, rows)
 
 
 def comparison(content: Comparison, colours: Colours, suffix: str = "") -> Section:
@@ -116,11 +116,11 @@ def _deltas(content: Comparison) -> Markup:
             number(delta.relative, "+.1%"),
             Cell(minus(f"{edges[0]:.4f} to {edges[1]:.4f}"), edges[0]) if edges else number(None),
             Cell("< 0.001", p) if p is not None and p < 0.001 else number(p, ".3f"),
-            VERDICTS.get(delta.verdict, f"{delta.verdict}, more than chance"),
+            VERDICTS.get(delta.verdict, f"{delta.verdict}, significant"),
         ]
 
     relative = ("relative", "difference / baseline; – where the baseline is 0 or near it")
-    corrected = ("p (Holm)", "corrected p-value: how surprising the difference would be if there were none")
+    corrected = ("p (Holm)", "corrected p-value: probability of a difference at least this large if there were none")
     before = ("entry", "metric", content.baseline, "value", "difference")
     heads: Heads = [*before, relative, "interval", corrected, "verdict"]
     return table(f"Differences from {content.baseline}", heads, list(map(row, content.deltas)))
@@ -162,7 +162,7 @@ def backtest(content: Mapping[str, Any]) -> Section:
     chart = grid(cells, KEPT, f"NDCG@{content['call']['k']} against the baseline, in the period from")
     numbers = table("Every choice in every period", ["row", "from", "choice", "NDCG", "at least", "promise"], rows)
     description = "What each choice did to accuracy in the periods after it, and whether the promise was kept."
-    figure = Figure("backtest", "Chosen then, kept since?", description, chart, numbers)
+    figure = Figure("backtest", "Promise kept per choice and period", description, chart, numbers)
     rendered = render("backtest.html", backtest=content, figure=figure)
     return Section("backtest", f"{len(origins)} choices, measured afterwards", "Backtest", rendered, [figure])
 
@@ -177,15 +177,15 @@ def _lorenz(content: Audited, suffix: str) -> Figure:
     axes = ("share of items, most popular first", "share of the total")
     return Figure(
         f"audit-concentration{suffix}",
-        "How concentrated it is",
+        "Concentration",
         "Cumulative share of interactions and recommendations against share of items, most popular first.",
         line([*lines, EQUAL], *axes, x_axis="percent", y_axis="percent", top=1.0),
     )
 
 
 TRAJECTORIES = {
-    "satisfaction": ("What users have found", "share of what they like", "percent"),
-    "satisfaction_worst": ("What the worst-off taste group has found", "share of what they like", "percent"),
+    "satisfaction": ("Liked items found so far", "share of liked items", "percent"),
+    "satisfaction_worst": ("Liked items found by the worst-off taste group", "share of liked items", "percent"),
     "click_rate": ("Clicks", "clicks per place", "percent"),
     "recall/niche": ("Niche recall", "recall on niche items", ""),
     "coverage": ("Coverage of the round's lists", "share of the catalogue", "percent"),
@@ -265,7 +265,7 @@ def write_page(
 
 
 def audit_page(audited: Audit, file: str | Path) -> None:
-    """Write an audit as a page of its own.
+    """Write an audit as an HTML page.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def audit_page(audited: Audit, file: str | Path) -> None:
 
 
 def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
-    """Write a backtest as a page of its own.
+    """Write a backtest as an HTML page.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def backtest_page(content: Mapping[str, Any], file: str | Path) -> None:
 
 
 def simulation_page(result: Simulation, file: str | Path) -> None:
-    """Write the trajectories of a simulation as a page of its own.
+    """Write the trajectories of a simulation as an HTML page.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def simulation_page(result: Simulation, file: str | Path) -> None:
 
 
 def _sections(inputs: Inputs) -> list[Section]:
-    """The verdict first, what specialists look for last; those that have something to show."""
+    """Order the non-empty sections: the verdict first, details for specialists last."""
     sections = [
         _runs.summary(inputs),
         *(frontier(content, inputs.colours, suffix(index)) for index, content in enumerate(inputs.of(Frontier))),

@@ -20,7 +20,7 @@ from dpaa.report._html import Cell, Figure, Heads, Section, minus, number, rende
 from dpaa.report._inputs import Family, Frontier, Inputs, Metrics, Point, Run
 from dpaa.trace import Trace
 
-LOG = "the log (what people did before)"
+LOG = "the log (past interactions)"
 MOST_GROUPS, MOST_ITEMS, MOST_CAUTIONS = 40, 6, 2
 ACCURACY, BIAS = "Accuracy", "Popularity bias"
 TABLES = {
@@ -35,7 +35,7 @@ TILES = {
     "recall@{}/niche": ("niche items found (recall)", ".1%"),
     "recall@{}/popular": ("popular items found (recall)", ".1%"),
     "ndcg@{}": ("accuracy (NDCG)", ".4f"),
-    "arp@{}": ("mean popularity of what is recommended", ",.0f"),
+    "arp@{}": ("mean popularity of recommended items", ",.0f"),
     "coverage@{}": ("items shown to at least one user", ".0%"),
 }
 
@@ -91,7 +91,7 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
         return headline, "; ".join(frontier.sentences[:1]), []
     held_out = frontier.held_out
     how = f"{_with_meaning(chosen)} in place of {base.name}, on {held_out.users:,} validation users"
-    how += ", each with the choice made without them" if held_out.folds else ""
+    how += ", each excluded from the selection" if held_out.folds else ""
     before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
     users = f"users with a less accurate list; {held_out.better:.0%} get a more accurate one"
     return headline, how, [*_tiles(before, after, frontier.k), (users, "", f"{held_out.worse:.0%}", "")]
@@ -158,7 +158,7 @@ def exposure(inputs: Inputs) -> Section:
         lines = [Line(name, range(1, 11), family.decile_shares(part), colour) for name, part, colour in parts]
         drawn.append((family, by_decile(f"exposure-by-popularity{suffix(index)}", lines, family.name)))
     content = render("exposure.html", drawn=drawn)
-    return Section("exposure", "Who gets shown", "Exposure", content, [figure for _, figure in drawn])
+    return Section("exposure", "Exposure by popularity", "Exposure", content, [figure for _, figure in drawn])
 
 
 def by_decile(name: str, lines: Sequence[Line], of: str) -> Figure:
@@ -190,7 +190,7 @@ def metrics(inputs: Inputs) -> Section:
         groups.append((tables, meanings, protocol, cautions(runs), figure))
         figures += [figure] if figure else []
     content = render("metrics.html", groups=groups, directions=BETTER)
-    return Section("metrics", "How good, and how biased", "Metrics", content, figures)
+    return Section("metrics", "Accuracy and popularity bias", "Metrics", content, figures)
 
 
 def cautions(runs: Sequence[Run]) -> list[str]:
@@ -329,7 +329,7 @@ def _dial(name: str, curve: DialCurve, suffix: str) -> Figure:
     axes = ("popularity dial κ", "share of the highest value")
     return Figure(
         f"dial-curve{suffix}",
-        f"{name}: turning the popularity dial",
+        f"{name}: effect of the popularity dial",
         f"Metrics over κ, each as a share of its own highest value; κ = {curve.kappa:g} is applied.",
         line(lines, *axes, x_axis="symlog", y_axis="percent", mark=curve.kappa),
         table(f"The dial of {name}, lists of {curve.k}", ["κ", "recall", *DIAL_LINES], rows),
@@ -357,7 +357,7 @@ def training(inputs: Inputs) -> Section:
             chart = line(lines, "epoch", y, x_axis="steps")
             figures[name] = Figure(name, f"{y} by epoch", f"{y} of each run over the epochs of training.", chart)
     content = render("training.html", figures=figures, runs=runs)
-    return Section("training", "How training went", "Training", content, list(figures.values()), folded=True)
+    return Section("training", "Training", "Training", content, list(figures.values()), folded=True)
 
 
 # ---------------------------------------------------------------------- message weights
@@ -408,7 +408,7 @@ def provenance(inputs: Inputs) -> Section:
     runs = table("Runs", ["run", "method", "random seed", "epochs", "seconds", "trained", "versions"], rows)
     commands = [(run.name, "\n".join(commands_of(run)), run.model.method.get_params()) for run in inputs.runs]
     content = render("provenance.html", families=inputs.families, runs=runs, commands=commands)
-    return Section("provenance", "Provenance: how each number was made", "Provenance", content, folded=True)
+    return Section("provenance", "Provenance: commands and versions", "Provenance", content, folded=True)
 
 
 def commands_of(run: Run) -> list[str]:

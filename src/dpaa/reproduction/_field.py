@@ -323,5 +323,6 @@ def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _Fie
     far = [abs(one) for one in differences(rows, results).values()]
     near = [f"{sum(one <= limit for one in far)} within {limit:.0%}" for limit in WITHIN]
     above = sum(one > WITHIN[0] for one in differences(rows, results).values())
-    measured = f"recall@20 of {len(far)} of {sum(bool(row.published) for row in rows)} rows with a published number"
+    published = sum(bool(row.published) for row in rows)
+    measured = f"{len(far)} of {published} rows with a published recall@20 are measured"
     return f"{measured}: {', '.join(near)}; {above} more than 2% above it."

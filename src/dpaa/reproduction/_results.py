@@ -21,7 +21,7 @@ from dpaa.reproduction._paper import FIRST
 
 Metrics = dict[str, float | None]
 """Metric → value; None where it is undefined."""
-AGAIN = "remove it to have it made again"
+AGAIN = "remove it to recompute it"
 
 
 class Stored(BaseModel):
@@ -73,7 +73,7 @@ S = TypeVar("S", bound=Stored)
 
 @dataclass(frozen=True)
 class ResultStore(Generic[S]):
-    """The results of one kind: a file of its own takes precedence over a row of the Parquet file.
+    """The results of one kind: separate files take precedence over rows of the Parquet file.
 
     Parameters
     ----------

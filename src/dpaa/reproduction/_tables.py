@@ -1,4 +1,4 @@
-"""Results become tables: ours over seeds with the paper's number beside it, on the terminal, as Markdown and as CSV."""
+"""Tables of results over seeds, next to the paper's numbers: for the terminal, Markdown and CSV."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Trainings as data: a spec says what to train, a result what was measured; stored results are not trained again."""
+"""Training runs of a reproduction: specifications and stored results, which are reused."""
 
 import hashlib
 import json
@@ -89,7 +89,7 @@ def key_of(method: str, *parts: Any, version: int | None = None) -> str:
 
 def fingerprint_of(folder: Path) -> str:
     """Fingerprint of a prepared dataset."""
-    return str(read_json(folder / ABOUT_FILE, LARGE_JSON, "remove the folder to have it made again")["fingerprint"])
+    return str(read_json(folder / ABOUT_FILE, LARGE_JSON, "remove the folder to recompute it")["fingerprint"])
 
 
 def read_result(spec: RunSpec, store: ResultStore[RunResult]) -> RunResult | None:

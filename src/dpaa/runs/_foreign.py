@@ -1,4 +1,4 @@
-"""Another system's recommender: lists or vectors become a `Model`, and the choice of `dpaa debias` becomes a recipe.
+"""Another system's recommender: a `Model` from lists or vectors, and recipes from choices of `dpaa debias`.
 
 A recipe is a small JSON file: the popularity dial and the re-ranker over a system's own scores.  A team keeps its
 system and re-ranks what that recommends, batch by batch.
@@ -87,7 +87,7 @@ def _of_lists(recs: Recommendations, data: Dataset, k: int) -> tuple[Method, lis
     short = ((there & ~np.isin(keys, data.train.keys(data.n_items))).sum(axis=1) < k).mean()
     says = f"{recs.name}: {short:.0%} of the lists have fewer than {k:,} items that are new to their user"
     if short > MOST_SHORT:
-        raise InputError(f"{says}; bring longer ones, about 100 items each")
+        raise InputError(f"{says}; provide longer ones, about 100 items each")
     without = int((~np.isin(np.unique(data.train.user), recs.users)).sum())
     notes = [*recs.notes, *([f"{recs.name}: {without:,} users with training pairs have no list"] if without else [])]
     lengths = np.zeros(data.n_users)
@@ -196,7 +196,7 @@ def rerank(
     """
     content = recipe if isinstance(recipe, Mapping) else read_json(recipe, SMALL_JSON, "make it again with dpaa debias")
     if content.get("kind") != KIND or content.get("format") != FORMAT:
-        raise InputError(f"that is no recipe of format {FORMAT}, but {content.get('kind')!r}; name one of dpaa debias")
+        raise InputError(f"not a recipe of format {FORMAT} but {content.get('kind')!r}; give one of dpaa debias")
     kappa = active_kappa(NO_CURVE | {"kappa": content.get("popularity_dial")})
     reranker = stored_reranker(content.get("rerank"), "the recipe")
     k = need_whole(content.get("k") if k is None else k, "k")

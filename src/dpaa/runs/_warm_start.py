@@ -1,4 +1,4 @@
-"""What a training starts from: a model of earlier data, a finished run, or the vectors of a pre-trained model.
+"""Starting points of a training: a model of earlier data, a finished run, or pre-trained vectors.
 
 Of a model of earlier data, known users and items keep their vectors; new ones begin at their neighbours':
 

@@ -1,4 +1,4 @@
-"""Dataset and method become a model, in memory or in a run folder."""
+"""Training of a method on a dataset, in memory or into a run folder."""
 
 import hashlib
 import json
@@ -220,7 +220,7 @@ def fit_method(
     notes: list[str] = []
     n_layers = needed_layers(method)
     if pretrained is not None and n_layers is None:
-        raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; leave --pretrained out")
+        raise InputError(f"{method.name} with these hyperparameters uses no pre-trained model; omit --pretrained")
     if n_layers is not None:
         assert isinstance(method, GraphMethod)
         assert isinstance(method, UsesPretrained)

@@ -115,7 +115,7 @@ class _Epoch(_Checked):
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """Everything that is written to a run folder and read from it; `Model` adds what can be done with it.
+    """Contents of a run folder; `Model` adds recommendation on top.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class RunFolder:
 
     @property
     def filled(self) -> bool:
-        """Whether anything is in the folder but what a killed process left half written."""
+        """Whether the folder has anything besides leftovers of a killed process."""
         return self.path.is_dir() and any(not _io.is_staging(file) for file in self.path.iterdir())
 
     @property
@@ -397,7 +397,7 @@ class RunFolder:
             _io.write_files(self.path, contents, "make room, or copy the run to where it can be written")
 
     def write_dial(self, curve: DialCurve, model: RunRecord) -> None:
-        """Write another curve of the popularity dial, and so another choice, into the manifest.
+        """Replace the popularity dial's curve and κ in the manifest.
 
         Parameters
         ----------
@@ -654,7 +654,7 @@ def _check_run_or_empty(target: Path, shown: str | Path) -> None:
     current = RunFolder(target)
     other = target.exists() and not target.is_dir()
     if other or _stands_for_run(target) or (current.filled and not current.has_config):
-        raise InputError(f"{shown} holds something else than a run; choose another folder with --out")
+        raise InputError(f"{shown} holds something other than a run; choose another folder with --out")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Lists for everybody: users with training pairs by the model, others by their history, the rest by popularity.
+"""Lists for any users: by the model with training pairs, else by their history, else by popularity.
 
 Which list a user gets is one rule, here: a user with training pairs gets the model's list; of the others, those with a
 history of items that the model knows get one computed from it; the rest get the most popular items
@@ -62,7 +62,7 @@ class ListOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class Lists:
-    """Lists that are computed while they are read.
+    """Lists, computed lazily in blocks.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Lists:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Users whose lists are wanted, in this order.
+    """Users to recommend to, in this order, and the source of each list.
 
     Parameters
     ----------

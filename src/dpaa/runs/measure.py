@@ -1,4 +1,4 @@
-"""A model on the pairs of a dataset: the one it was trained on, or a later state of the same log."""
+"""Evaluation of a model on its dataset, or on a later state of the same log."""
 
 from dataclasses import replace
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""How a training is followed: callbacks, and a display on standard error."""
+"""Progress of a training: callbacks, and a display on standard error."""
 
 import sys
 import time

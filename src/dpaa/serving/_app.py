@@ -55,7 +55,7 @@ Ids = Annotated[list[Id], Field(max_length=1000)]
 Length = Annotated[int, Field(ge=1, le=1000)]
 Dial = Annotated[
     float | Text | None,
-    Field(description="κ of the popularity dial; `run`, or nothing, is the one that the run keeps."),
+    Field(description="κ of the popularity dial; `run`, the default, is the run's own."),
 ]
 Rerank = Annotated[Text, Field(description="NAME or NAME,PARAMETER=VALUE; `none` for none, `run` for the run's own.")]
 Limits = Annotated[dict[Text, Annotated[StrictInt, Field(ge=1)]], Field(max_length=20)]
@@ -151,7 +151,7 @@ class Service:
     def reranker(self, wish: str) -> Reranker | None:
         """The re-ranker of a request, which cannot name a class."""
         if ":" in wish:
-            raise HTTPException(400, "a request names no class; name a re-ranker that the service knows")
+            raise HTTPException(400, "a request cannot load a class; use a re-ranker that the service knows")
         return self.model.reranker(wish)
 
     def sampled(self, wish: SampleQuery | RecommendQuery) -> Parameters:
@@ -204,7 +204,7 @@ class Service:
 
 
 def as_json(content: dict[str, Any]) -> Response:
-    """An answer as it is: the types describe it in the OpenAPI document, and checking it again would only cost time."""
+    """Return a response without validation: its types are only needed for the OpenAPI document."""
     return Response(orjson.dumps(content), media_type="application/json")
 
 
@@ -243,7 +243,7 @@ async def recommend(user: PathId, query: Annotated[RecommendQuery, Query()], ser
 
 @router.post("/recommend", name="recommend_many")
 async def recommend_many(body: RecommendBody, service: TheService) -> Response:
-    """Lists for many users, or for histories of people the model has never met."""
+    """Lists for several users, or for histories of users not in the training data."""
     if bool(body.users) == bool(body.histories):
         raise HTTPException(400, "give either users or histories")
     parameters = service.parameters(body)
@@ -260,7 +260,7 @@ async def recommend_many(body: RecommendBody, service: TheService) -> Response:
 
 @router.get("/similar/{item:path}", name="similar")
 async def similar(item: PathId, service: TheService, k: Length = 10) -> Response:
-    """Items like one, by cosine."""
+    """Items similar to one item, by cosine."""
     index, name = found_index(service.model.item_ids, item), service.snapshot.name
     rows = await service.similar(index, k)
     return as_json({"item": service.model.item_ids[index], "snapshot": name, "items": rows})
@@ -268,21 +268,21 @@ async def similar(item: PathId, service: TheService, k: Length = 10) -> Response
 
 @router.get("/about", name="about")
 async def about(service: TheService) -> Response:
-    """What is served."""
+    """Description of the served run."""
     return as_json(service.snapshot.about())
 
 
 @router.get("/health", name="health")
 async def health() -> Response:
-    """Whether the process lives."""
+    """Liveness of the process."""
     return as_json({"status": "alive"})
 
 
 @router.get("/ready", name="ready")
 async def ready(request: Request, service: TheService) -> Response:
-    """Whether requests are taken now."""
+    """Readiness to accept requests."""
     if getattr(request.state, "stopping", False) or service.batcher.is_full():
-        return overloaded("stopping or full; ask another worker")
+        return overloaded("stopping or overloaded; use another worker")
     return as_json({"status": "ready", "snapshot": service.snapshot.name})
 
 
@@ -294,7 +294,7 @@ async def metrics(service: TheService) -> Response:
 
 @router.post("/reload", name="reload", status_code=202)
 async def reload(service: TheService) -> Response:
-    """Replace the workers by ones that read the run again; where it cannot be read, the old ones stay."""
+    """Replace the workers by new ones that reload the run; if it cannot be loaded, the old ones stay."""
     if service.options.token is None:
         raise HTTPException(403, "reloading needs a token; start the service with --token-file FILE")
     os.kill(os.getppid(), signal.SIGHUP)
@@ -303,7 +303,7 @@ async def reload(service: TheService) -> Response:
 
 @page_router.get("/items/{item:path}", name="items")
 async def one_item(item: PathId, query: Annotated[SampleQuery, Query()], service: TheService) -> Response:
-    """One item: how popular it is, who of a sample of users gets it, what is like it."""
+    """One item: its popularity, the users of a sample who get it, and similar items."""
     snapshot, index = service.snapshot, found_index(service.model.item_ids, item)
     users, lists = await asyncio.to_thread(snapshot.sample, service.sampled(query))
     receivers = [user for user, items in zip(users.tolist(), lists, strict=True) if index in items]
@@ -322,7 +322,7 @@ async def one_item(item: PathId, query: Annotated[SampleQuery, Query()], service
 
 @page_router.get("/users/{user:path}", name="users")
 async def one_user(user: PathId, service: TheService) -> Response:
-    """What a user took, the most popular items first."""
+    """Training items of a user, the most popular first."""
     snapshot, index = service.snapshot, found_index(service.model.user_ids, user)
     taken = taken_items(service.model, index)
     first = taken[np.argsort(-snapshot.counts[taken], kind="stable")][:MOST_SHOWN]
@@ -345,7 +345,7 @@ async def search_ids(
 
 @page_router.get("/audit", name="audit")
 async def audit(query: Annotated[SampleQuery, Query()], service: TheService) -> Response:
-    """How popular and varied the lists of a sample of users are."""
+    """Popularity and coverage of the lists of a sample of users."""
     return as_json(await asyncio.to_thread(service.snapshot.audit, service.sampled(query)))
 
 
@@ -408,7 +408,7 @@ def create_app(options: ServeOptions, snapshot: Snapshot) -> FastAPI:
     app = FastAPI(
         title="dpaa serve",
         version=dpaa.__version__,
-        description="Recommendations with a popularity dial; answers equal `dpaa recommend`.",
+        description="Recommendations with a popularity dial; lists equal those of `dpaa recommend`.",
         docs_url=None,
         redoc_url=None,
         lifespan=service.lifespan,

@@ -13,11 +13,11 @@ A = TypeVar("A")
 
 
 class OverloadedError(Exception):
-    """The queue is full: no further query may wait."""
+    """The queue is full."""
 
 
 class Batcher(Generic[Q, A]):
-    """Queries that arrive while a batch computes form the next one, so a quiet service never waits for company.
+    """Collects queries that arrive during a batch into the next one; an idle service computes immediately.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Batcher(Generic[Q, A]):
         self._busy = False
 
     def is_full(self) -> bool:
-        """Whether no further query may wait."""
+        """Whether the queue is full."""
         return len(self._waiting) >= self._most_waiting
 
     async def ask(self, *queries: Q) -> list[A]:

@@ -1,4 +1,4 @@
-"""What every request passes: host, token, body size, time limit, counters; and an answer whatever happens."""
+"""Checks of every request: host, token, body size, time limit; counters, and an error response for any failure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def problem(status: int, detail: str, headers: dict[str, str] | None = None) -> 
     return Response(orjson.dumps(content), status, headers, PROBLEM)
 
 
-def overloaded(detail: str = "too many requests wait; come again in a second") -> Response:
+def overloaded(detail: str = "too many requests are queued; retry in a second") -> Response:
     """The answer while the queue is full, or to a request that took too long."""
     return problem(503, detail, {"Retry-After": "1"})
 
@@ -101,10 +101,10 @@ class Middleware:
             if status:  # the answer has begun: the server can only close the connection
                 raise
             if isinstance(error, TimeoutError):
-                apology = overloaded("the answer took too long; come again in a second")
+                apology = overloaded("the request timed out; retry in a second")
             else:
                 LOG.error("a request failed", exc_info=error)
-                apology = problem(500, "something went wrong on our side; it has been logged")
+                apology = problem(500, "internal error; it has been logged")
             await apology(scope, receive, safely)
         self._metrics.count(getattr(scope.get("route"), "name", "other"), status, time.perf_counter() - begun)
 
@@ -116,7 +116,7 @@ class Middleware:
         if options.token is not None and scope["path"] not in OPEN:
             kind, _, shown = headers.get("authorization", "").partition(" ")
             if kind.lower() != "bearer" or not hmac.compare_digest(shown.strip().encode(), options.token.encode()):
-                return problem(401, "show the token: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+                return problem(401, "a token is required: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
         return BUSY if scope["path"].startswith("/recommend") and self._is_full() else None
 
     def _is_known(self, host: str) -> bool:
@@ -129,11 +129,11 @@ class Metrics:
 
     def __init__(self) -> None:
         own = CollectorRegistry()
-        self._requests = Counter("dpaa_requests", "Requests answered.", ["route", "status"], registry=own)
-        self._seconds = Histogram("dpaa_request_seconds", "Time of a request.", ["route"], registry=own)
-        self.batches = Histogram("dpaa_batch_size", "Lists of a batch.", buckets=(1, 2, 4, 8, 16, 32), registry=own)
-        self.items = Counter("dpaa_served_items", "Items listed.", registry=own)
-        self.popular_items = Counter("dpaa_served_popular_items", "Popular items listed.", registry=own)
+        self._requests = Counter("dpaa_requests", "Requests handled.", ["route", "status"], registry=own)
+        self._seconds = Histogram("dpaa_request_seconds", "Duration of a request.", ["route"], registry=own)
+        self.batches = Histogram("dpaa_batch_size", "Lists per batch.", buckets=(1, 2, 4, 8, 16, 32), registry=own)
+        self.items = Counter("dpaa_served_items", "Items recommended.", registry=own)
+        self.popular_items = Counter("dpaa_served_popular_items", "Popular items recommended.", registry=own)
         self._registry = own
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             self._registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""uvicorn with the limits that it lacks: heads of 64 KB, silent connections, connections that come at the end."""
+"""uvicorn with additional limits: headers of 64 KB, idle connections, connections that arrive during shutdown."""
 
 import asyncio
 import gc
@@ -52,7 +52,7 @@ class Protocol(HttpToolsProtocol):
             self._unread += len(part)
             super().data_received(part)
             if self._unread > MOST_HEAD:
-                self._refuse(431, f"the head of the request is larger than {MOST_HEAD:,} bytes")
+                self._refuse(431, f"the request header is larger than {MOST_HEAD:,} bytes")
 
     def on_message_begin(self) -> None:
         """Start the clock for the head of this request."""
@@ -78,8 +78,8 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP request like any other mistake."""
-        self._refuse(400, f"this is no HTTP request that can be read ({msg.rstrip('.')})")
+        """Respond to an invalid HTTP request with a problem document."""
+        self._refuse(400, f"this is not a valid HTTP request ({msg.rstrip('.')})")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
@@ -165,7 +165,7 @@ def worker_app(options: ServeOptions) -> Any:
 
 
 def serve(options: ServeOptions, listening: socket.socket, say: Callable[[str], None]) -> None:
-    """Answer requests until a signal ends the service.
+    """Serve requests until a signal ends the service.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A run as a worker serves it: lists for several requests at a time, look-ups of ids, what is known of its items."""
+"""The run served by a worker: lists for batches of requests, id look-ups, item attributes."""
 
 import hashlib
 import re
@@ -29,7 +29,7 @@ NO_ITEMS: Ints = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What the lists of one request have in common; items are indices, ascending and distinct."""
+    """Options shared by all lists of a request; items are distinct ascending indices."""
 
     k: int
     kappa: float = 0.0

@@ -63,7 +63,7 @@ REPORTED = ("ndcg", "recall", "recall/niche", "coverage", "gini", "arp")
 
 @dataclass(frozen=True)
 class ClickModel:
-    """Click model of a list.  The defaults invent nothing: all places are seen, what is liked is clicked.
+    """Click model.  By default users examine all ranks and click exactly the items they like.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class ClickModel:
                 raise InputError(f"{name} of the click model must be from 0 to {high:g}, got {getattr(self, name):g}")
 
     def clicked(self, liked: Mask, chance: Floats) -> tuple[Mask, Mask]:
-        """Draw what is looked at, and what is clicked.
+        """Draw which ranks are examined, and which are clicked.
 
         Parameters
         ----------
@@ -122,7 +122,7 @@ class ClickModel:
 
 @dataclass(frozen=True, eq=False)
 class _Taste:
-    """What users like, and the log that a simulation starts with."""
+    """Liked pairs, and the log that a simulation starts with."""
 
     data: Dataset
     liked: Keys
@@ -143,7 +143,7 @@ class _Taste:
 
 
 def _taste(source: Dataset | str, severity: float, seed: int) -> _Taste:
-    """Draw the taste and the first log of one seed."""
+    """Draw the liked pairs and the first log of one seed."""
     if isinstance(source, str):
         size = re.fullmatch(r"world(:(\d+)x(\d+))?", source)
         if size is None:
@@ -165,12 +165,12 @@ def _taste(source: Dataset | str, severity: float, seed: int) -> _Taste:
 
 
 class _Bound(Method):
-    """Scores that are given: the truth, or chance."""
+    """Fixed scores, for the bounds `oracle` and `random`."""
 
     table: Tensor = fitted()
 
     def scorer(self, items: Tensor | None = None, histories: Histories | None = None) -> Scorer:
-        """The rows of the users; nobody is unseen here."""
+        """Return the rows of the users; there are no unseen users here."""
         assert histories is None
         table = self.table if items is None else self.table[:, items]
         return lambda index: table[index].float()
@@ -178,7 +178,7 @@ class _Bound(Method):
 
 @dataclass(frozen=True, eq=False)
 class _Policy:
-    """A policy: how lists are made, and what becomes of the model from round to round."""
+    """A policy: how it builds lists, and whether its model is refitted between rounds."""
 
     name: str
     method: Method
@@ -239,7 +239,7 @@ def _chosen(text: str, params: Mapping[str, str], refit: Any, data: Dataset, see
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Every policy, seed and round.
+    """Result of a simulation: a row per policy, seed and round.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class Simulation:
         return list(zip(seeds.mean(axis=1).tolist(), wide.tolist(), strict=True))
 
     def sentences(self) -> list[str]:
-        """Say in one sentence per policy what the loop makes of it.
+        """Summarise the result of each policy in one sentence.
 
         Returns
         -------
@@ -294,8 +294,8 @@ class Simulation:
             )
             turn = "rose" if last["log_gini"] > first["log_gini"] else "fell"
             sentences.append(
-                f"after {self.about['rounds']} rounds {policy} has shown {1 - last['never_shown']:.0%} of the "
-                f"catalogue and users have found {last['satisfaction']:.0%} of what they like; the Gini of the log "
+                f"{policy}: after {self.about['rounds']} rounds {1 - last['never_shown']:.0%} of the catalogue has "
+                f"been shown, and users have found {last['satisfaction']:.0%} of the items they like; the log's Gini "
                 f"{turn} from {first['log_gini']:.2f} to {last['log_gini']:.2f}"
             )
         return sentences
@@ -426,7 +426,7 @@ def _loop(
 
 
 def _organic(taste: _Taste, clicks: ClickModel, k: int, rng: np.random.Generator) -> Keys:
-    """Draw what users like of the items that they come across by themselves, popular ones more often."""
+    """Draw liked items that users find without the recommender, in proportion to popularity."""
     each = round(k * clicks.organic / (1 - clicks.organic))
     counts = np.bincount(taste.data.train.item, minlength=taste.data.n_items) + 1.0
     items = rng.choice(len(counts), (taste.data.n_users, each), p=counts / counts.sum())

@@ -1,12 +1,12 @@
-"""`dpaa plan`: how many users and days an online test needs, from what users differ by offline.
+"""`dpaa plan`: how many users and days an online test needs, from the variance over users measured offline.
 
 Users are split at random into two halves, one per recommender, and the means are compared by a two-sided z test.  With
 σ² the variances of the metric over users, both measured offline, each half needs
 
     n = (z_{1−α/2} + z_{power})² (σ²_A + σ²_B) / δ²
 
-users with a value to see a difference of δ.  A user without a value (nothing niche to find, say) takes part but says
-nothing, so all users are n over the share with one.
+users with a value to detect a difference of δ.  Users without a value (for example without a relevant niche item) are
+part of the test but carry no information, so the total is n divided by the share of users with a value.
 """
 
 import math
@@ -27,7 +27,7 @@ PLANNED = ("ndcg", "recall/niche", "aplt")
 
 @dataclass(frozen=True)
 class Need:
-    """Users and days that one metric needs."""
+    """Users and days that the test of one metric needs."""
 
     metric: str
     one: float
@@ -126,7 +126,7 @@ def plan(
     for name in (full_name(one, k, list(first.metrics)) for one in metrics):
         values = per_user_values(first, name), per_user_values(second, name)
         if values[0] is None or values[1] is None:
-            raise InputError(f"{name} is no mean over users, so no test can be planned for it; choose ndcg, say")
+            raise InputError(f"{name} is not a mean over users, so no test can be planned; choose e.g. ndcg")
         one, other = (each[~np.isnan(each)] for each in values if each is not None)
         if min(len(one), len(other)) < 2:
             raise InputError(f"{name} has a value for fewer than two users; choose another metric")

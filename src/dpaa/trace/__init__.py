@@ -1,4 +1,4 @@
-"""Where popularity enters a run: message weights, contributions and DPAA's premise, by layer and popularity."""
+"""Trace of popularity in a run: message weights, contributions and DPAA's premise, by layer and popularity."""
 
 from dpaa.trace._trace import RULE, Trace, trace_run
 

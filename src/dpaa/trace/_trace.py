@@ -50,7 +50,7 @@ OF_EPOCHS = ("epoch", "embedding_shift", "pretrained_share", "iiw_by_decile")
 
 @dataclass(frozen=True)
 class Premise:
-    """The premise for the vectors of one layer."""
+    """Test of the premise on the vectors of one layer."""
 
     vectors: Literal["own", "pretrained"]
     """Whose vectors: the run's, or those of the model it was pre-trained with."""
@@ -125,7 +125,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class Trace:
-    """Where popularity enters a run."""
+    """Message weights, contributions and premise of a run."""
 
     run: str
     method: str

@@ -1,4 +1,4 @@
-"""Where a training starts or resumes, and what a checkpoint holds."""
+"""Starting points and checkpoints of a training."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""How far a training is: its learning rate there, when to stop it, and which epoch to keep."""
+"""State of a training: learning rate schedule, early stopping, best epoch, and progress."""
 
 from __future__ import annotations
 

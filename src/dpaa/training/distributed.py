@@ -47,7 +47,7 @@ class Peers:
         self.rank, self.count = (dist.get_rank(), dist.get_world_size()) if joined else (0, 1)
 
     def everyone(self, part: Tensor) -> list[Tensor]:
-        """Gather a tensor from every process, by rank; all of one shape."""
+        """Gather a tensor of equal shape from every process, by rank."""
         parts = [torch.empty_like(part) for _ in range(self.count)]
         with _lost():
             dist.all_gather(parts, part)

@@ -79,7 +79,7 @@ class _SameRatePruner(optuna.pruners.MedianPruner):
 
 @dataclass(frozen=True)
 class Study:
-    """The trials of a study, as one process reads, draws and trains them; another process opens the storage anew.
+    """The trials of a study in one process, which reads, samples and trains them; each one opens the storage itself.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Study:
         return trials
 
     def release_lost(self) -> None:
-        """Give up the trials whose workers are gone, so that their hyperparameters are drawn again."""
+        """Mark trials of dead workers as lost, so that their hyperparameters are tried again."""
         if self.storage is not None:
             optuna.storages.fail_stale_trials(self._optuna)
             return
@@ -219,7 +219,7 @@ class Study:
         return True
 
     def next_trial(self, data: Dataset) -> int | None:
-        """Draw hyperparameters that were not tried yet, and train them.
+        """Sample hyperparameters that were not tried yet, and train with them.
 
         Parameters
         ----------

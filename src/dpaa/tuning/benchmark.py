@@ -1,4 +1,4 @@
-"""Many methods on one dataset, tuned equally: as many trials each on validation, then one table of the test split.
+"""Benchmark of several methods: equal numbers of trials on validation, then one table on the test split.
 
     benchmark.json      what all methods have in common, and the result
     METHOD/             the study of a method (`dpaa.tuning.tune`)
@@ -66,7 +66,7 @@ def benchmark(
     seed: int = 0,
     say: Callable[[str], None] = lambda _line: None,
 ) -> Benchmark:
-    """Tune every method with as many trials, train the best over seeds, and compare them on the test split.
+    """Tune every method with the same number of trials, train the best over seeds, and compare them on the test split.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A pool of processes that train: one core each, stopped by their parent, gone when it is gone."""
+"""A pool of training processes, one core each, that end with their parent."""
 
 import os
 import signal

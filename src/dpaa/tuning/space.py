@@ -1,4 +1,4 @@
-"""What a search may try: the paper's grids point by point, ranges around them, or lists of values."""
+"""Search spaces: the paper's grids, ranges around them, or lists of values."""
 
 import itertools
 import math

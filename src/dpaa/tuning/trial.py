@@ -91,7 +91,7 @@ def trials_behind(config: Path) -> int:
 
 @dataclass(frozen=True)
 class TuningGoal:
-    """The metric that a search is for, and what may be lost of another meanwhile.
+    """The metric that a search optimises, and the allowed loss of other metrics.
 
     Parameters
     ----------

@@ -239,7 +239,7 @@ def described_folder(folder: Path, name: str, about: Mapping[str, Any]) -> Itera
             if changed is not None:
                 raise InputError(f"{folder} belongs to a call with another {changed}; choose another folder with --out")
         elif home.is_file() or (not new and any(file.name[0] != "." for file in home.iterdir())):
-            raise InputError(f"{folder} holds something else than {name} and its results; choose another with --out")
+            raise InputError(f"{folder} holds something other than {name} and its results; choose another with --out")
         else:
             _io.write_file(_io.own_folder(home, REMEDY) / name, _io.as_json(about), REMEDY)
         try:

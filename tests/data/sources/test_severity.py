@@ -185,7 +185,7 @@ def test_what_cannot_be_a_randomised_sample(tmp_path: Path) -> None:
             with_randomised(wrong, share)
     shared.write(tmp_path / "shared")
     (tmp_path / "shared" / "randomised.parquet").write_bytes(b"no table")
-    with pytest.raises(InputError, match=r"randomised\.parquet is missing, no readable Parquet file"):
+    with pytest.raises(InputError, match=r"randomised\.parquet is missing, not readable as Parquet"):
         read_dataset(tmp_path / "shared")
     (tmp_path / "shared" / "randomised.parquet").unlink()
     with pytest.raises(InputError, match="was changed after it was written"):

@@ -47,7 +47,7 @@ def _read_matrix(file: Path) -> pl.DataFrame:
     except ValueError:
         matrix = np.zeros(0, np.int64)
     if matrix.ndim != 2 or not ((matrix >= 0) & (matrix <= 5)).all():
-        raise InputError(f"{file} is no matrix of ratings from 1 to 5, 0 = none; use the official file")
+        raise InputError(f"{file} is not a matrix of ratings from 1 to 5, 0 = none; use the official file")
     user, item = np.nonzero(matrix)
     return pl.DataFrame({Column.USER: user, Column.ITEM: item, Column.RATING: matrix[user, item]})
 
@@ -61,7 +61,7 @@ def _read_rows(file: Path, form: TextForm | None = None) -> pl.DataFrame:
         wanted[Column.TIMESTAMP] = Wanted(Column.TIMESTAMP, "time", required=False)
     frame = read_frame(table, wanted)
     if any(frame[column].dtype != pl.Int64 for column in IDS):
-        raise InputError(f"{file} has ids that are no whole numbers; use the official file")
+        raise InputError(f"{file} has ids that are not whole numbers; use the official file")
     return frame
 
 

@@ -1,4 +1,4 @@
-"""A small world with a known truth: who would like what, and what the log shows of it.
+"""A small simulated world with known preferences and a log with biased exposure.
 
 Tastes. Users and items have random taste vectors of length 8, items an appeal of their own; both are standard normal.
 
@@ -63,7 +63,7 @@ class _World:
     exposure: npt.NDArray[np.float64]
     """How likely the log shows an item, next to the others; the mean is 1. (n_items,)"""
     dataset: Dataset
-    """Users and items that nobody was seen with are not in it, nor in the truth above."""
+    """The dataset; users and items without interactions are in neither it nor the truth above."""
     publishers: pl.DataFrame
     """`item_id, publisher` of all items."""
 

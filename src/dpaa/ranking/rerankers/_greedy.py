@@ -1,4 +1,4 @@
-"""What re-rankers of the best candidates share: how many those are, and the way there and back."""
+"""Base classes of re-rankers: selection of candidates, item groups and greedy list construction."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class TopCandidates(Reranker):
 
     @abstractmethod
     def arrange(self, scores: Tensor, items: Tensor, users: Tensor, k: int, candidates: Candidates) -> Tensor:
-        """Choose the candidates that make the list, by position.  (users, k), −1 where nothing is left.
+        """Select the positions of the candidates in the list.  (users, k), −1 where nothing is left.
 
         Scores (users, n) fall along each row from 1 to 0, −inf where there is no candidate; items are indices, of the
         same shape.
@@ -82,7 +82,7 @@ class Rescored(Reranker):
 
     @abstractmethod
     def rescored(self, scores: Tensor, popularity: Tensor) -> Tensor:
-        """Compute new scores.  Scores (users, n), −inf where there is no candidate, which stays; float64.
+        """Compute new scores.  Scores are (users, n) float64; −inf marks non-candidates and must be kept.
 
         Popularity is the items' training count, (n,) or (users, n).
         """

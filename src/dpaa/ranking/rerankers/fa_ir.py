@@ -1,4 +1,4 @@
-"""FA*IR: at every length, no fewer niche items than a fair coin would show (Zehlike et al., CIKM 2017).
+"""FA*IR: a minimum of niche items in every prefix, by a binomial test (Zehlike et al., CIKM 2017).
 
 A list of n is fair where the number of its niche items is no surprise for n draws with probability p: at least the
 smallest t with P(X ≤ t) > α, X binomial.
@@ -30,10 +30,10 @@ def _fewest_protected(k: int, share: float, significance: float) -> list[int]:
 
 
 class FAIR(Grouped):
-    """The best items, but a niche one wherever the list would fall short of its share."""
+    """Takes the best item, or the best niche item if the prefix would have too few."""
 
     name: ClassVar[str] = "fa-ir"
-    title: ClassVar[str] = "at every rank no fewer niche items than chance with probability p would show"
+    title: ClassVar[str] = "at every rank at least as many niche items as a binomial test with p requires"
     paper: ClassVar[str] = "Zehlike et al., FA*IR: A Fair Top-k Ranking Algorithm, CIKM 2017"
     strengths: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.3, 0.4, 0.6)
 

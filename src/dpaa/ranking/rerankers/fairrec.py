@@ -1,4 +1,4 @@
-"""FairRec: no group of items gets fewer places than a floor, over the lists of all users (Patro et al., WWW 2020).
+"""FairRec: a minimum number of places for every group of items, over all users (Patro et al., WWW 2020).
 
 With m users, lists of k and n groups of items, the largest floor that could be promised to all is the maximin share
 m k / n; FairRec promises ⌊α m k / n⌋ places.  In rounds, each user in turn takes the best item left of a group that is
@@ -26,7 +26,7 @@ class FairRec(Grouped):
     """A floor for every group of items, by round robin; then the best items."""
 
     name: ClassVar[str] = "fairrec"
-    title: ClassVar[str] = "no group of items (a column's values, or each item) gets fewer places than a floor"
+    title: ClassVar[str] = "guarantees every group of items (a column's values, or each item) a minimum of places"
     paper: ClassVar[str] = "Patro et al., FairRec: Two-Sided Fairness for Personalized Recommendations, WWW 2020"
     together: ClassVar[bool] = True
 

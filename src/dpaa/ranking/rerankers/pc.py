@@ -1,4 +1,4 @@
-"""PC, popularity compensation: rare items get back what popularity took (Zhu et al., WSDM 2021).
+"""PC, popularity compensation: add a term to the scores that falls with popularity (Zhu et al., WSDM 2021).
 
     s'_ui = s_ui + α c_ui ‖s_u‖ / ‖c_u‖,     c_ui = (β s_ui + 1 − β) / (d_i + 1)
 

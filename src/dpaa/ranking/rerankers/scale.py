@@ -13,7 +13,7 @@ from dpaa.ranking.rerankers._greedy import Rescored, normalised
 
 
 class Scale(Rescored):
-    """Scores times a factor that falls with popularity."""
+    """Multiplies scores by a factor that falls with popularity."""
 
     name: ClassVar[str] = "scale"
     title: ClassVar[str] = "scores divided by a power of popularity"

@@ -1,4 +1,4 @@
-"""xQuAD for the long tail: an item earns more while its group is still missing from the list.
+"""xQuAD for the long tail: rewards items whose group is not yet covered by the list.
 
     (1 − λ) score + λ P(c | u) cov(c, S)
 
@@ -27,10 +27,10 @@ def coverage(kind: str, counts: Tensor) -> Tensor:
 
 
 class XQuAD(Grouped):
-    """The user's share of popular and of niche items is the worth of covering each."""
+    """Covers popular and niche items in proportion to their shares of the user's history."""
 
     name: ClassVar[str] = "xquad"
-    title: ClassVar[str] = "an item earns more while its group (popular, niche) is missing from the list"
+    title: ClassVar[str] = "rewards items whose group (popular, niche) is not yet covered by the list"
     paper: ClassVar[str] = "Abdollahpouri et al., Managing Popularity Bias with Personalized Re-ranking, FLAIRS 2019"
     strengths: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.3, 0.4, 0.6)
 

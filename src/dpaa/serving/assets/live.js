@@ -56,7 +56,7 @@
       const answer = await fetch(`${path}?${query}`, { headers, signal });
       const content = await answer.json();
       if (answer.status === 401) throw new Refused("token");
-      if (!answer.ok) throw new Error(content.detail ?? "the service does not answer");
+      if (!answer.ok) throw new Error(content.detail ?? "the service does not respond");
       return content;
     };
     const part = (id) => encodeURIComponent(id);
@@ -113,7 +113,7 @@
     button.type = "button";
     button.append(make("span", "name", shown(one.title ?? one.id)));
     if (one.title) button.append(" ", make("span", "id", shown(one.id)));
-    if (one.because !== undefined) button.title = `like ${shown(one.because)}, which this customer took`;
+    if (one.because !== undefined) button.title = `like ${shown(one.because)}, from this customer's history`;
     button.addEventListener("click", () => openItem(one.id));
     line.append(button);
     const end = make("span", "end");
@@ -141,11 +141,11 @@
     const { choice } = state.about, base = baseline();
     $("before-title").textContent = choice ? `Before: ${shown(choice.before.name)}` : "Before";
     $("after-title").textContent = isChoice() ? `After: ${shown(choice.after)}` : "After";
-    $("before-how").textContent = `${how(base.dial, base.rerank, state.before)}${choice ? "" : ", as the run keeps it"}`;
+    $("before-how").textContent = `${how(base.dial, base.rerank, state.before)}${choice ? "" : ", as stored in the run"}`;
     $("after-how").textContent = `${how(state.dial, rerank(), state.after)}; ${entered.length} new`;
     const part = (list, what) => `${list.length} ${what} (mean popularity ${whole(popularity(list) ?? 0)})`;
     $("changed").textContent = left.length
-      ? `${part(left, `of ${state.before.length} items`)} make room for ${part(entered, "new")}.` : "The list has the same items.";
+      ? `${part(left, `of ${state.before.length} items`)} are replaced by ${part(entered, "new")}.` : "The list has the same items.";
     $("said").textContent = `${entered.length} of ${state.after.length} items are new`;
   };
 
@@ -203,8 +203,8 @@
     if (accuracy) drawn.push(gauge(`Expected accuracy (${accuracy.metric.toUpperCase()})`, ...accuracy.values, 1.1 * Math.max(best, ...accuracy.values), (one) => one.toFixed(4)));
     $("gauges").replaceChildren(...drawn);
     $("note").textContent = measured ? "Expected accuracy was measured on all validation users."
-      : !plain ? "Expected accuracy is known for the dial and the choice only, not for other re-rankers or strengths."
-      : curve ? "Expected accuracy is the dial's stored curve on validation." : "This run stores no curve of the dial, so the expected accuracy is not known.";
+      : !plain ? "Expected accuracy is available only for the dial and the selected point, not for other re-rankers or strengths."
+      : curve ? "Expected accuracy is the dial's stored curve on validation." : "This run has no dial curve, so the expected accuracy is not available.";
   };
 
   // ------------------------------------------------------------ asking
@@ -349,7 +349,7 @@
     try {
       const one = await source.item(id, state.dial, rerank());
       $("item-title").textContent = shown(one.title ?? one.id);
-      $("item-facts").textContent = `${shown(one.id)} · taken by ${whole(one.interactions)} customers · ${one.group}`;
+      $("item-facts").textContent = `${shown(one.id)} · ${whole(one.interactions)} training interactions · ${one.group}`;
       $("item-share").textContent = one.in_lists
         ? `In the lists of ${one.in_lists} of ${one.sampled_users} sampled customers, ${made(state.dial, rerank())}.`
         : `In none of the lists of ${one.sampled_users} sampled customers, ${made(state.dial, rerank())}.`;
@@ -379,7 +379,7 @@
       const about = (state.about = await source.about());
       $("token-form").hidden = true;
       fine();
-      $("title").textContent = `${shown(about.run)}: ${about.choice ? "before and after" : "turn the dial"}`;
+      $("title").textContent = `${shown(about.run)}: ${about.choice ? "before and after" : "popularity dial"}`;
       $("why").hidden = !about.choice;
       $("why").firstElementChild.textContent = safe(about.choice?.sentences[0] ?? "");
       $("why").lastElementChild.replaceChildren(...(about.choice?.sentences.slice(1) ?? []).map((one) => make("li", "", safe(one))));
