@@ -339,7 +339,7 @@ def _notes(
         kept, near, random = (sum(side[one] for side in counts) for one in ("kept", "from_neighbours", "random"))
         notes.append(
             f"warm start from a run of {start.origin[ORIGIN]['method']}: {kept:,} users and items keep their vectors, "
-            f"{near:,} begin at their neighbours', {random:,} at random numbers"
+            f"{near:,} start at their neighbours', {random:,} at random numbers"
         )
     if validation is None:
         notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")
