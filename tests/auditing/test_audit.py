@@ -203,7 +203,7 @@ def test_exposure_of_groups_by_hand() -> None:
     text = found.openmetrics()
     assert 'dpaa_audit_exposure{source="the frame",k="2",group="house=x"}' in text.replace("log the frame", "the frame")
     assert text.count("# TYPE dpaa_audit_exposure gauge") == 1
-    assert found.meanings["exposure@2/house=x"].startswith("exposure of the worst-off group")
+    assert found.meanings["exposure@2/house=x"].startswith("worst-off item group")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_exposure_of_groups_by_hand() -> None:
     [
         ({"group_by": "house"}, "has no column 'house'|no column 'house'"),
         ({"fail_if": ["exposure@2/house<1"]}, "there is no number 'exposure@2/house'"),
-        ({"recs": None, "group_by": "house"}, "--group-by is about recommended lists"),
+        ({"recs": None, "group_by": "house"}, "--group-by applies to recommended lists"),
     ],
 )
 def test_groups_that_are_not_there_are_refused(how: dict[str, Any], says: str) -> None:

@@ -68,7 +68,7 @@ def test_warnings_say_why() -> None:
     many = [{0} for _ in range(2000)] + [{1} for _ in range(150)]
     rare = off_policy(truth_of(many, counts), np.zeros((len(many), 1), dtype=int), (1,), power=1.0, floor=1e-4)
     assert [warning.partition(":")[0] for warning in rare.warnings] == [
-        "a few rare pairs carry the estimates (effective sample size 150 of 2,150 pairs)"
+        "a few rare pairs dominate the estimates (effective sample size 150 of 2,150 pairs)"
     ]
     half = [{0} for _ in range(300)] + [{2} for _ in range(300)]
     clipped = off_policy(truth_of(half, counts), np.zeros((600, 1), dtype=int), (1,), power=1.0, floor=0.5)

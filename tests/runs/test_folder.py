@@ -82,7 +82,7 @@ def test_a_replaced_run_has_no_metrics_of_the_old_model(small_world: Dataset, ru
     with pytest.raises(InputError, match="was replaced while its model was measured; measure the new one"):
         folder.write_dial(old.dial_curve, old)
     folder.write_evaluation(found, old)
-    with pytest.raises(InputError, match="was measured with another model than the one beside it"):
+    with pytest.raises(InputError, match="was evaluated with another model than the one in this folder"):
         folder.read_evaluation()
 
 

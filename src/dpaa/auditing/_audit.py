@@ -25,11 +25,11 @@ LOG_NUMBERS = {
     "log_users": "users with an interaction",
     "log_items": "items with an interaction",
     "log_interactions": "distinct user-item pairs (with `keep_duplicates`: rows)",
-    "log_gini": "Gini coefficient of the items' interactions; 0 = all alike, near 1 = a few have all",
-    "log_head_share": "share of the interactions on the fifth of the items that has the most; 0.2 = all alike",
+    "log_gini": "Gini coefficient of the items' interactions; 0 = even, near 1 = concentrated on a few items",
+    "log_head_share": "share of the interactions on the most popular fifth of the items; 0.2 = even",
     "log_top_item_share": "share of the interactions on the most popular item",
     "log_items_for_80": "fewest items that have 80% of the interactions: the popular items",
-    "log_items_for_80_share": "the same as a share of the items; 0.8 = all alike",
+    "log_items_for_80_share": "the same as a share of the items; 0.8 = even",
     "log_items_once": "items with a single interaction",
     "log_items_once_share": "the same as a share of the items",
     "log_history_median": "median number of items in a user's history",
@@ -42,9 +42,9 @@ LOG_NUMBERS = {
 DRIFT_NUMBERS = {
     "drift_distance": "Jensen-Shannon distance between the items' shares of the interactions, older and newer; 0 = the "
     "same, 1 = nothing in common",
-    "drift_new_items_share": "share of the newer interactions on items that the older ones lack",
-    "drift_gone_items_share": "share of the older interactions on items that the newer ones lack",
-    "drift_head_turnover": "share of the newer head (the fifth of the items with the most) that was not in it before",
+    "drift_new_items_share": "share of the newer interactions on items without older ones",
+    "drift_gone_items_share": "share of the older interactions on items without newer ones",
+    "drift_head_turnover": "share of the newer head (most popular fifth of the items) that was not in the older head",
     "drift_head_share": "share of the interactions on the head, newer minus older",
     "drift_gini": "Gini coefficient of the items' interactions, newer minus older",
 }
@@ -131,9 +131,7 @@ class Check:
         the number and whether the check failed
         """
         if self.name not in numbers:  # the exposure of a group that is not there
-            raise InputError(
-                f"--fail-if: there is no number {self.name!r}; its column has no such value, or k is another"
-            )
+            raise InputError(f"--fail-if: there is no number {self.name!r}; its column has no such value, or k differs")
         value = float(numbers[self.name])
         return CheckResult(self, value, not math.isfinite(value) or _SIGNS[self.sign][0](value, self.limit))
 
@@ -345,9 +343,9 @@ def audit(
     for check in checks:
         check_name(check.name, recs is not None, k, against is not None, group_by)
     if k is not None and recs is None:
-        raise InputError("k cuts recommended lists; name their file with --recs, or leave it out")
+        raise InputError("k applies to recommended lists; name their file with --recs, or omit it")
     if group_by is not None and recs is None:
-        raise InputError("--group-by is about recommended lists; name their file with --recs, or leave it out")
+        raise InputError("--group-by applies to recommended lists; name their file with --recs, or omit it")
     reading: dict[str, Any] = {"fmt": fmt, "names": names, "positive": positive, "keep_duplicates": keep_duplicates}
     reading |= {"form": form, "drop_invalid": drop_invalid}
     log = interactions(data, items=items, **reading)

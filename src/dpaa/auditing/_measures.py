@@ -133,7 +133,7 @@ class Skew:
     with an interaction in the slice, `new_…` over those whose first interaction falls into it.  Empty without times."""
 
     def sentences(self) -> list[str]:
-        """Describe how skewed the log is, and what the numbers would be if all items were alike.
+        """Describe how skewed the log is, compared with an even distribution.
 
         Returns
         -------
@@ -142,8 +142,8 @@ class Skew:
         n = self.numbers
         lines = [
             f"{n['log_users']:,} users, {n['log_items']:,} items, {n['log_interactions']:,} interactions.",
-            f"The most popular fifth of the items has {n['log_head_share']:.1%} of the interactions, 20% if all items "
-            f"were alike; Gini coefficient {n['log_gini']:.3f} (0 = all alike, near 1 = a few have all).",
+            f"The most popular fifth of the items has {n['log_head_share']:.1%} of the interactions, 20% if evenly "
+            f"distributed; Gini coefficient {n['log_gini']:.3f} (0 = even, near 1 = concentrated on a few items).",
             f"80% of the interactions are on {n['log_items_for_80']:,} items ({n['log_items_for_80_share']:.1%}), "
             f"called popular below, all others niche; {n['log_items_once']:,} items have a single interaction.",
             f"The median user has {n['log_history_median']:,.0f} items in the history; on average "
@@ -153,7 +153,7 @@ class Skew:
             first, last = self.periods[0], self.periods[-1]
             shares = [f"{one[name]:.1%}" for name in ("log_head_share", "log_niche_share") for one in (first, last)]
             head, niche = f"from {shares[0]} to {shares[1]}", f"from {shares[2]} to {shares[3]}"
-            lines.append(f"Over time, the most popular fifth goes {head} of the interactions, niche items {niche}.")
+            lines.append(f"First to last period: share of the most popular fifth {head}, share of niche items {niche}.")
         return lines
 
 
@@ -382,8 +382,8 @@ class Drift:
         """
         n = self.numbers
         return [
-            f"Against {self.older}: the items' shares have moved by {n['drift_distance']:.3f} (0 is the same, 1 "
-            f"nothing in common); {n['drift_head_turnover']:.1%} of the most popular fifth were not in it before; "
+            f"Against {self.older}: the distance between the items' shares is {n['drift_distance']:.3f} (0 = equal, "
+            f"1 = no common item); {n['drift_head_turnover']:.1%} of the most popular fifth were not in it before; "
             f"{n['drift_new_items_share']:.1%} of the interactions are on items that had none before."
         ]
 
@@ -417,7 +417,7 @@ def _drift_at(log: Interactions, moment: str) -> Drift:
         times = pl.Series([float(moment) if stamps.dtype.is_numeric() else datetime.fromisoformat(moment)])
         cut = times if stamps.dtype.is_numeric() else times.cast(pl.Datetime("us")).dt.replace_time_zone(zone)
     except ValueError:
-        raise InputError(f"{moment!r} is no time of {log.source}; give one such as {stamps[0]}") from None
+        raise InputError(f"{moment!r} is not a time of {log.source}; give one such as {stamps[0]}") from None
     early = (stamps < cut[0]).to_numpy()
     if early.all() or not early.any():
         raise InputError(f"{log.source} has no interactions before {moment} or none from then on; choose another time")

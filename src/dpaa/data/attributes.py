@@ -177,7 +177,7 @@ def attributes_of(table: Table, item_ids: pl.Series, item: str | None = None) ->
     key = find_column(table, Column.ITEM, item if item in table.columns else None)
     others = [name for name in table.columns if name != key]
     if not others:
-        raise InputError(f"{table.name} has no column besides {key!r}; add what is known of the items, such as title")
+        raise InputError(f"{table.name} has no column besides {key!r}; add item attributes such as title")
     ids = read_frame(table, {key: Wanted(key, "id")})[key]
     if ids.is_duplicated().any():
         repeated = int((~ids.is_first_distinct()).arg_max() or 0)

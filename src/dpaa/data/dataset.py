@@ -665,6 +665,6 @@ def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tup
     order = np.argsort(keys)
     keys = keys[order]
     if (keys[1:] == keys[:-1]).any():
-        raise InputError(f"the {split} split has repeated pairs; each pair may be there once")
+        raise InputError(f"the {split} split has repeated pairs; each pair may occur once")
     count = rest[Column.COUNT].cast(pl.Int32).to_numpy()[order] if Column.COUNT in rest.columns else None
     return Pairs(user[order], item[order], count), rest.drop(Column.COUNT, strict=False)[order]

@@ -117,7 +117,7 @@ class Recipe(BaseModel):
             low, high = engine.row("SELECT min(rating), max(rating) FROM pairs")
             if low is not None and low < high:
                 keep = f"--positive 'rating>={low + 0.75 * (high - low):.3g}' keeps the high ones"
-                values.notes.append(f"ratings go from {low:g} to {high:g} and every row counts as liked; {keep}")
+                values.notes.append(f"ratings go from {low:g} to {high:g} and every row counts as positive; {keep}")
         return values, columns
 
     def queries(self, engine: Engine, columns: list[str], source: str) -> dict[SplitName, str]:

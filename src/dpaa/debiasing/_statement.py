@@ -97,7 +97,7 @@ class Statement:
         same = 1 - self.better - self.worse
         lines = [
             f"{self.better:.0%} of these users get a more accurate list, {self.worse:.0%} a less accurate one, "
-            f"{same:.0%} one as accurate as before",
+            f"{same:.0%} an equally accurate one",
             f"coverage@{self.k} {self.moved('coverage')}, mean popularity of the lists (arp) {self.moved('arp')}",
         ]
         groups = [name for name in GROUPS if np.isfinite(self.before.get(f"ndcg@{self.k}/{name}", np.nan))]

@@ -254,7 +254,7 @@ def coverage(at: Context) -> float:
 
 
 @metric(
-    *("spread", "low", "how unevenly recommendations fall on items; 0 = all alike, 1 = one item gets all"),
+    *("spread", "low", "how unevenly recommendations are distributed over items; 0 = evenly, 1 = all on one item"),
     per_user=False,
 )
 def gini(at: Context) -> float:
@@ -281,7 +281,7 @@ def entropy(at: Context) -> float:
 
 
 @metric(
-    *("spread", "low", "how much the chance to be found, if liked, differs between popular and niche items"),
+    *("spread", "low", "how much the hit rate of relevant pairs differs between popular and niche items"),
     per_user=False,
 )
 def pop_reo(at: Context) -> float:
@@ -296,7 +296,7 @@ def pop_reo(at: Context) -> float:
     )
 
 
-@metric("spread", "low", "how much the chance to be shown differs between popular and niche items", per_user=False)
+@metric("spread", "low", "how much the recommendation rate differs between popular and niche items", per_user=False)
 def pop_rsp(at: Context) -> float:
     """std/mean over the two item groups of recommendations of the group / pairs that could be recommended.
 
@@ -315,7 +315,7 @@ def _worst(shown: Floats, due: Floats) -> float:
 
 
 @metric(
-    *("exposure", "high", "exposure of the worst-off group of items against its share of what users like; 1 = its due"),
+    *("exposure", "high", "worst-off item group: exposure / share of the relevant pairs; 1 = proportional"),
     per_user=False,
 )
 def exposure(at: Context) -> float:
@@ -329,7 +329,7 @@ def exposure(at: Context) -> float:
 
 
 @metric(
-    *("exposure", "high", "exposure of the worst-off group of items against its share of the catalogue; 1 = its share"),
+    *("exposure", "high", "worst-off item group: exposure / share of the catalogue; 1 = proportional"),
     per_user=False,
 )
 def exposure_of_catalogue(at: Context) -> float:
@@ -341,7 +341,7 @@ def exposure_of_catalogue(at: Context) -> float:
     return _worst(*at.group_shares[::2])
 
 
-@metric("exposure", "low", "how far the groups' exposure is from their shares of what users like", per_user=False)
+@metric("exposure", "low", "how far the groups' exposure is from their shares of the relevant pairs", per_user=False)
 def exposure_loss(at: Context) -> float:
     """Σ over groups of (share of the exposure − share of the relevant pairs)²; rank r is worth 1/log2(r + 1).
 

@@ -146,7 +146,7 @@ def off_policy(
     warnings = []
     if size < max(FEW_PAIRS, LARGE_SHARE * len(item)):
         few = f"effective sample size {size:,.0f} of {len(item):,} pairs"
-        warnings.append(f"a few rare pairs carry the estimates ({few}): use a smaller power or a higher floor")
+        warnings.append(f"a few rare pairs dominate the estimates ({few}): use a smaller power or a higher floor")
     if max(clipped, unseen) > LARGE_SHARE:
         below = f"{clipped:.0%} of the pairs have a propensity below the floor of {floor:g}"
         warnings.append(f"{below}, {unseen:.0%} an item that never occurs in training: their weights are guesses")
@@ -198,7 +198,7 @@ class ValidationExposure:
         origin = "comes from" if self.known else "seems to come from"
         exposure = "the log's own exposure" if self.biased else "unbiased exposure"
         tilt = "" if self.tilt is None else f" (tilt to popular items {self.tilt:.2f} of training's)"
-        meaning = "what is chosen on it favours popularity" if self.biased else "popularity can be judged on it"
+        meaning = "selection on it favours popularity" if self.biased else "popularity can be judged on it"
         return f"validation {origin} {exposure}{tilt}: {meaning}"
 
     def as_json(self) -> dict[str, Any]:

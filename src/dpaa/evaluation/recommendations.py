@@ -104,7 +104,7 @@ def read_recommendations(
     notes = []
     if any(unknown):
         rows_of = f"{unknown[0]:,} rows of users and {unknown[1]:,} of items that are not in the data"
-        also = "such items are left out, too" if with_scores else "such items are never right"
+        also = "such items are ignored, too" if with_scores else "such items are never relevant"
         notes.append(f"{table.name}: {rows_of}; such users are left out, {also}")
     if not {"rank", "score"} & set(columns):
         notes.append(f"{table.name} has neither a rank nor a score column; the order of its rows is used")
@@ -127,7 +127,7 @@ def read_recommendations(
     if score is None or ((score[1:] > score[:-1]) & (user[1:] == user[:-1])).any():
         # Scores that rise along a list contradict its order, and the order is what was shown to people.
         score = (np.bincount(row)[row] - rank).astype(np.float64)
-        notes.append(f"{table.name} has no scores that fall with the rank; ranks are used as scores")
+        notes.append(f"{table.name} has no scores that decrease with the rank; ranks are used as scores")
     scores = np.full(lists.shape, -np.inf)
     scores[row[kept], rank[kept]] = score[kept]
     return Recommendations(name, users, lists, notes, scores)

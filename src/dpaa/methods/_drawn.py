@@ -23,7 +23,7 @@ DRAWN_ITEMS = 1
 class DrawnNegatives(GraphMethod):
     """Base of methods whose batches have negatives of their own, shared by all pairs of the batch."""
 
-    n_negatives: int = Field(default=1000, ge=1, le=1_000_000, description="items drawn for each batch")
+    n_negatives: int = Field(default=1000, ge=1, le=1_000_000, description="items sampled for each batch")
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn uniformly for each batch."""
@@ -66,7 +66,7 @@ class DrawnSoftmax(DrawnNegatives):
     loss = mean[log Σ_j exp(c_uj / τ) − c_ui / τ] + L2
     """
 
-    temperature: float = Field(default=0.2, gt=0, description="τ: the smaller, the more the hardest negatives count")
+    temperature: float = Field(default=0.2, gt=0, description="τ: smaller values give hard negatives more weight")
     ranking: Literal["cosine", "inner-product"] = Field(
         default="cosine", description="scores after training: the cosine that is trained, or the inner product"
     )

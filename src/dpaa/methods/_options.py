@@ -60,10 +60,10 @@ class TrainingOptions(Method):
 
     embedding_size: int = Field(default=64, ge=1, le=65_536, description="columns of the embedding tables (D)")
     layers: int = Field(default=3, ge=0, le=64, description="propagation layers (L); 0 is matrix factorisation")
-    learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam; of a schedule the largest")
+    learning_rate: float = Field(default=1e-3, gt=0, description="learning rate of Adam; with a schedule, its maximum")
     learning_rate_schedule: Literal["inverse-sqrt", "constant"] = Field(
         default="constant",
-        description="after the warm-up: `inverse-sqrt` falls like `√(warmup_steps / step)`, `constant` stays",
+        description="after the warm-up: `inverse-sqrt` decays like `√(warmup_steps / step)`, `constant` does not",
     )
     warmup_steps: int = Field(default=0, ge=0, description="steps in which the learning rate rises linearly from 0")
     batch_size: Literal["auto"] | Annotated[int, Field(ge=1)] = Field(
@@ -75,20 +75,20 @@ class TrainingOptions(Method):
     patience: int = Field(default=50, ge=1, description="epochs without a better validation recall@20 before stopping")
     patience_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = Field(
         default="auto",
-        description="steps that must have passed without one as well; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
+        description="minimum number of such steps before stopping; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
     )
     minimum_steps: Literal["auto"] | Annotated[int, Field(ge=0)] = Field(
         default="auto",
         description="steps before early stopping may end training; `auto` is 1.5 / learning_rate (1,500 at 0.001)",
     )
     validation_steps: int = Field(
-        default=6, ge=1, description="steps between two validations at least, at ends of epochs"
+        default=6, ge=1, description="minimum number of steps between validations, which are at ends of epochs"
     )
     l2: float = Field(default=1e-4, ge=0, description="weight of `½ ‖E‖²` on the batch's rows of layer 0")
     weight_decay: float = Field(
         default=0.0,
         ge=0,
-        description="times everything trained is added to its gradient, in every step, as Adam does it",
+        description="weight decay of Adam, applied to all trained parameters at every step",
     )
     initial_deviation: Literal["xavier"] | Annotated[float, Field(gt=0)] = Field(
         default=INITIAL_DEVIATION,

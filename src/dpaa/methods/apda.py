@@ -49,7 +49,7 @@ class APDA(WholeTable):
         default="cosine", description="the cosine, or its mean over the D columns as in the public code"
     )
     noise: float = Field(default=0.1, ge=0, description="length of the noise added to every node while training")
-    dropout: float = Field(default=0.4, ge=0, lt=1, description="share of what is sent that is dropped while training")
+    dropout: float = Field(default=0.4, ge=0, lt=1, description="dropout rate of messages while training")
 
     _static_weights: ClassVar[bool] = False
 

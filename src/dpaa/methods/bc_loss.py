@@ -34,7 +34,7 @@ class BCLoss(PopularityVectors):
     """
 
     temperature: float = Field(default=0.07, gt=0, description="τ of the main softmax")
-    branch_temperature: float = Field(default=0.1, gt=0, description="τ' of the branch that knows popularity only")
+    branch_temperature: float = Field(default=0.1, gt=0, description="τ' of the popularity branch")
     branch_weight: float = Field(
         default=0.5,
         ge=0,

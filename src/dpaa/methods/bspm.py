@@ -25,7 +25,7 @@ class BSPM(GFCF):
     """
 
     # An Euler step of T = 1 removes what the low-pass filters let pass most, so that is no default.
-    sharpening: float = Field(default=2.5, ge=0, description="T: how long scores are sharpened; 0 is GF-CF")
+    sharpening: float = Field(default=2.5, ge=0, description="T: integration time of the sharpening; 0 is GF-CF")
     order: Literal[1, 4] = Field(default=4, description="of the solver: 1 Euler, 4 Runge-Kutta")
     with_blurred: bool = Field(default=False, description="mean of the sharpened scores and of the first filter alone")
 

@@ -53,10 +53,10 @@ class DAP(ChosenAfterwards, GraphMethod):
 
     high_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = Field(
         default="tune",
-        description="α: share of the higher-degree nodes' imprint subtracted; `tune` chooses on validation (0 without)",
+        description="α: share of the higher-degree nodes' influence subtracted; `tune`: by validation (0 without)",
     )
     low_strength: Literal["tune"] | Annotated[float, Field(ge=0)] = Field(
-        default="tune", description="β: share of the lower-degree nodes' imprint subtracted"
+        default="tune", description="β: share of the lower-degree nodes' influence subtracted"
     )
     clusters: Literal["tune"] | Annotated[int, Field(ge=1)] = Field(default="tune", description="P: clusters per layer")
 

@@ -43,7 +43,7 @@ class DPAA(UsesPretrained, GraphMethod):
     Weights are constants of an epoch: no gradient flows through them.
     """
 
-    layer_emphasis: float = Field(default=1.0, ge=0, description="η: later layers count `(l + 1)^η`; 0: all alike")
+    layer_emphasis: float = Field(default=1.0, ge=0, description="η: layer weights are `(l + 1)^η`; 0: all equal")
     initial_residual: float = Field(default=0.2, ge=0, description="δ: share of layer 0 added to every later layer")
     half_trust_shift: float = Field(default=1e-3, ge=0, description="C: shift at which both estimates count equally")
     first_layer_only: float = Field(

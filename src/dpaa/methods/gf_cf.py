@@ -65,8 +65,8 @@ class GFCF(ClosedForm):
     V are the leading right singular vectors of R̃.  With the first of them alone the second filter ranks by popularity.
     """
 
-    rank: int = Field(default=256, ge=1, le=4096, description="how many singular vectors the second filter lets pass")
-    ideal_weight: float = Field(default=0.3, ge=0, description="α: how much the second filter counts")
+    rank: int = Field(default=256, ge=1, le=4096, description="number of singular vectors kept by the second filter")
+    ideal_weight: float = Field(default=0.3, ge=0, description="α: weight of the second filter")
 
     basis: Tensor = fitted("items", "rank")
     """V"""

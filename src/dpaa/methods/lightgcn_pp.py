@@ -26,8 +26,8 @@ class LightGCNpp(WholeTable):
     """
 
     layers: int = 2
-    receiver_power: float = Field(default=0.6, description="α: the larger, the shorter vectors of nodes of high degree")
-    sender_power: float = Field(default=-0.1, description="β: the larger, the less neighbours of high degree count")
+    receiver_power: float = Field(default=0.6, description="α: larger values shorten the vectors of high-degree nodes")
+    sender_power: float = Field(default=-0.1, description="β: larger values down-weight high-degree neighbours")
     ego_share: float = Field(default=0.2, ge=0, le=1, description="γ: share of layer 0 in the read-out")
 
     @cached_property

@@ -39,7 +39,8 @@ class MACR(ChosenStrengths):
         default="tune", description="c, subtracted from scores; `tune`: by validation"
     )
     pairs: Literal["own", "all"] = Field(
-        default="own", description="whether a score meets its own branches or all of the batch (public code; B² memory)"
+        default="own",
+        description="multiply a score by its own branches, or by all of the batch (public code; B² memory)",
     )
 
     strengths: ClassVar[dict[str, tuple[float, ...]]] = {"reference": REFERENCES}

@@ -36,7 +36,7 @@ class SSM(DrawnNegatives):
     learning_rate: float = 5e-3
     patience: int = 20
     sampler: Literal["user-uniform", "interaction"] = "interaction"
-    temperature: float = Field(default=0.2, gt=0, description="τ: the smaller, the more the hardest negatives count")
+    temperature: float = Field(default=0.2, gt=0, description="τ: smaller values give hard negatives more weight")
     negatives: Literal["batch", "drawn"] = Field(
         default="drawn", description="`batch`: the other positive items of the batch; `drawn`: items drawn uniformly"
     )

@@ -343,7 +343,7 @@ def _notes(
         kept, begun, random = (sum(side[key] for side in counts) for key in ("kept", "from_neighbours", "random"))
         notes.append(
             f"warm start from a run of {start.origin[ORIGIN]['method']}: {kept:,} users and items keep their vectors, "
-            f"{begun:,} begin at their neighbours', {random:,} at random numbers"
+            f"{begun:,} start at their neighbours', {random:,} at random numbers"
         )
     if validation is None:
         notes.append(f"the validation split is empty: all {method.epochs:,} epochs are trained, the last is kept")

@@ -473,7 +473,7 @@ class RunFolder:
             return None
         content, again = self.read_json(METRICS), f"make it again with `dpaa evaluate {self.path}`"
         if checked(_Measured, content, file, again).model != digest(self.path / TENSORS):
-            raise InputError(f"{file} was measured with another model than the one beside it; {again}")
+            raise InputError(f"{file} was evaluated with another model than the one in this folder; {again}")
         return content
 
     def read_manifest(self) -> tuple[dict[str, Any], _Manifest]:

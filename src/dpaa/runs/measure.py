@@ -122,11 +122,11 @@ def _check_same_log(model: Model, data: Dataset, name: str) -> None:
     share = float(np.any(kept, axis=0).sum()) / max(len(model.train), 1)
     if share < SAME_LOG:
         other = f"trained on another dataset than {data.name}: {share:.0%} of its training pairs are there"
-        raise InputError(f"{name} was {other}; measure it on its own")
+        raise InputError(f"{name} was {other}; evaluate it on its own dataset")
     # A test pair that the dataset trains on too is a matter of the overlap convention, and no leak.
     if leaked := int((kept[2] & ~kept[0]).sum()):
         raise InputError(
-            f"{name} was trained on {leaked:,} test pairs of {data.name}, so it cannot be measured there; split by time"
+            f"{name} was trained on {leaked:,} test pairs of {data.name}, so do not evaluate it there; split by time"
         )
 
 

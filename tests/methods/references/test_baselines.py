@@ -72,7 +72,7 @@ def test_ease_equals_the_definition() -> None:
 
 
 def test_ease_refuses_what_does_not_fit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ease, "memory_at_hand", lambda: 9_000)
+    monkeypatch.setattr(ease, "memory_at_hand", lambda: 12 * 20 * 20 - 1)  # float64 and, in the end, float32
     with pytest.raises(
         InputError, match=r"method ease needs 0\.0 GB for 20 items and 0\.0 GB are at hand; take item-knn"
     ):
