@@ -220,7 +220,7 @@ class Chooser:
     def knee(self) -> Choice:
         """Where returns diminish: the point of the frontier farthest above the line between its two ends.
 
-        Accuracy and goal each run from 0 to 1 along it.  What does less for the goal than the baseline, or has less
+        Accuracy and goal each run from 0 to 1 along it.  What does no more for the goal than the baseline, or has less
         than half of its accuracy, is no trade-off.
         """
         *picks, chosen = (self._knee(part) for part in range(len(self.folds) + 1))
@@ -231,8 +231,10 @@ class Chooser:
 
     def _knee(self, part: int) -> int:
         accuracy, score = self.relative(part), self.scores[part]
-        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
-        line = [index for index in pareto(accuracy, score) if allowed[index]]
+        allowed = (score > score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
+        allowed[self.base] = np.isfinite(score[self.base])
+        among = np.flatnonzero(allowed)
+        line: list[int] = among[pareto(accuracy[among], score[among])].tolist()
         if len(line) > 2:
             shares = [(one[line] - one[line].min()) / (np.ptp(one[line]) or 1.0) for one in (accuracy, score)]
             return line[int(np.argmax(shares[0] + shares[1]))]

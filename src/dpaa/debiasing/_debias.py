@@ -456,7 +456,7 @@ def _swept_points(
         )
     swept: list[Point] = []
     # One pass over the scores serves all re-rankers; with a budget each has its own, so that the call can end in time.
-    groups = [[one for sweep in sweeps for one in sweep]] if clock.at(1) is None else sweeps
+    groups = [[one for sweep in sweeps for one in sweep]] if clock.at(1) is None else [one for one in sweeps if one]
     longest = 0.0
     for name in (one for one in order if one not in few):
         for group in groups:
