@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from dpaa import _io
-from dpaa._text import finite
+from dpaa._text import finite, four_digits
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
 from dpaa.debiasing._choice import EVERYBODY, Choice, Chooser, divide, goal_scores, most_accurate, pareto, without_each
@@ -156,7 +156,7 @@ class Debiased:
             return ["no point keeps the promise even on average: ask for less, or add models with --methods"]
         point, users = self.points[guess.index], len(self.base.accuracy[0])
         gains = [
-            f"{goal.name} {old:.4g} → {new:.4g}"
+            f"{goal.name} {four_digits(old)} → {four_digits(new)}"
             for goal, old, new in zip(
                 self.measurer.goals, self.base.values[EVERYBODY], point.values[EVERYBODY], strict=True
             )

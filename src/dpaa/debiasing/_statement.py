@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaa._text import four_digits
 from dpaa.comparison.statistics import crossed_t
 from dpaa.debiasing._points import Candidate, Floats, Goal, Rows
 from dpaa.evaluation.bias import TASTES
@@ -57,8 +58,8 @@ class Statement:
         """
         name, _, group = metric.partition("/")
         key = f"{name}@{self.k}{'/' if group else ''}{group}"
-        form = ".1%" if name in SHARES and name != "ndcg" else ".4f" if name == "ndcg" else ".4g"
-        return f"{self.before[key]:{form}} → {self.after[key]:{form}}"
+        form = four_digits if name not in SHARES else ("{:.4f}" if name == "ndcg" else "{:.1%}").format
+        return f"{form(self.before[key])} → {form(self.after[key])}"
 
     def headline(self, goals: Sequence[Goal]) -> str:
         """Describe gain and cost in a line.
