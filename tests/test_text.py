@@ -75,6 +75,10 @@ def test_a_sentence_that_quotes_a_book_keeps_its_beginning_and_its_remedy() -> N
     assert _text.shortened("short") == "short"
 
 
+def test_large_numbers_keep_their_digits() -> None:
+    assert [_text.four_digits(one) for one in (0.00412, 13.206, 82613.4)] == ["0.00412", "13.21", "82,613"]
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

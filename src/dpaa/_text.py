@@ -140,6 +140,11 @@ def counted(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def four_digits(value: float) -> str:
+    """`0.004`, `13.21`, `82,610`: four digits, and of a large number all before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def without_secrets(url: str) -> str:
     """Remove secrets from a URL: the password, and the values of what follows `?`."""
     parts = urlsplit(url)

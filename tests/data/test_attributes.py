@@ -137,3 +137,5 @@ def test_groups_of_too_many_values_or_of_no_column() -> None:
         found.groups("title")
     with pytest.raises(InputError, match="the items have no column 'genre'; they have 'title'"):
         found.groups("genre")
+    with pytest.raises(InputError, match="column 'a=b' of the items has = in its name"):
+        ItemAttributes(pl.DataFrame({"a=b": ["x"]})).groups("a=b")

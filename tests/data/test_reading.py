@@ -204,6 +204,7 @@ def test_names_can_be_given_and_likelier_ones_come_first(tmp_path: Path) -> None
     assert read(tmp_path, "who,what,user_id\na,x,1\n", names=names).frame.rows() == [("a", "x")]
     text = "user,user_id,item_id,date,timestamp\na,1,2,2020-01-01,5\n"
     assert read(tmp_path, text).frame.rows() == [(1, 2, 5)]
+    assert read(tmp_path, ",user,item,\n0,1,2,\n").frame.rows() == [(1, 2)]  # columns without a name
 
 
 @pytest.mark.parametrize(

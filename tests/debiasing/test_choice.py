@@ -204,6 +204,8 @@ def test_the_knee_by_hand() -> None:
     assert chooser(accuracies, [0.0, 0.5, 0.6, 0.7]).knee().index == 1
     assert chooser(accuracies, [0.0, 0.01, 0.02, 0.7]).knee().index == 0  # nowhere above the line between its ends
     assert chooser(accuracies[:2], [0.0, 0.5]).knee().index == 0
+    more = [np.full(4, value) for value in (0.75, 1.0, 0.7, 0.5)]  # what only gains accuracy is no trade-off
+    assert [chooser(more[:n], [0.0, 0.0, 0.3, 0.5][:n]).knee().index for n in (2, 4)] == [0, 2]
 
 
 def test_of_several_goals_the_least_improved_counts() -> None:

@@ -67,7 +67,7 @@ def half_a_result() -> None:
 
 LOGS: dict[str, str | bytes] = {
     "no column for the users": "who,item_id\na,b\n",
-    "two columns of the same name": "user_id,user_id,item_id\na,b,c\n",
+    "two columns of the same name": "user_id,User_ID,item_id\na,b,c\n",
     "an empty user id": GOOD + ",i9,5,400\n",
     "a row with too many fields": GOOD + "u3,i3,5,400,9\n",
     "a quote that never ends": GOOD + 'u3,"i3,5,400\n',

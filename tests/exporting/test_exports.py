@@ -16,6 +16,7 @@ import pytest
 
 from dpaa import InputError, Model, export
 from dpaa.data.attributes import ItemAttributes
+from dpaa.data.pairs import Pairs
 from dpaa.exporting._export import TARGETS
 from tests.postgres import Postgres, running
 from tests.serving.made import drawn_model
@@ -67,8 +68,10 @@ def test_what_is_there_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
 def test_some_users_alone_and_titles_go_along(tmp_path: Path) -> None:
     model = drawn_model(n_users=9, n_items=60, size=4, candidates=True)
     named = replace(model, attributes=ItemAttributes(pl.DataFrame({"title": [f"Film {n}" for n in range(60)]})))
-    about = export(named, tmp_path / "made", "npz", users=["u00007", "u00003"])
-    assert about["users"] == 2
+    warm = model.train.user != 5  # whose vector would be noise
+    named = replace(named, train=Pairs.of(model.train.user[warm], model.train.item[warm]))
+    about = export(named, tmp_path / "made", "npz", users=["u00007", "u00005", "u00003"])
+    assert [about["users"], about["users_without_training_pairs"]] == [2, 1]
     assert pl.read_parquet(tmp_path / "made" / "users.parquet")["user_id"].to_list() == ["u00003", "u00007"]
     assert set(pl.read_parquet(tmp_path / "made" / "seen.parquet")["user_id"]) == {"u00003", "u00007"}
     assert np.load(tmp_path / "made" / "vectors.npz")["users"].shape == (2, 4)

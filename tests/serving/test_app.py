@@ -167,6 +167,7 @@ BODIES = [
     (b'{"users": [184467440737095516150]}', 400, "users.0"),
     (b'{"users": ["\\ud800"]}', 400, "users.0"),
     (b'{"users": ["u00001"], "k": 1.5}', 400, "k: input should be a valid integer"),
+    (b'{"users": [null]}', 400, "users.0: an id is an integer of 64 bits or a text of"),
     (b'{"users": ["u00001"], "at_most": {"colour": 0}}', 400, "at_most.colour: input should be greater"),
     (b'{"users": ["u00001"], "at_most": {"smell": 2}}', 400, "the items have no column 'smell'"),
     (b'{"users": ["u00001"], "only": {"colour": "pink"}}', 400, "no item has 'pink' in column 'colour'"),

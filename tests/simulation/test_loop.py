@@ -157,8 +157,12 @@ def test_intervals_and_sentences() -> None:
     mean, wide = result.over_seeds("satisfaction", "random")[-1]
     assert mean == pytest.approx(values.mean())
     assert wide == pytest.approx(4.302653 * values.std(ddof=1) / np.sqrt(3), rel=1e-6)  # t with 2 degrees of freedom
-    assert result.sentences()[0].startswith("random: after 1 rounds ")
+    assert result.sentences()[0].startswith("random: after 1 round ")
     assert looped("oracle", "random", "most-popular").over_seeds("satisfaction", "oracle")[0][1] != 0
+    ended = dpaa.simulate("world:12x30", ["random"], rounds=12, k=5, seeds=[0, 1, 3])  # nothing is left to find
+    last = ended.frame.group_by("seed").agg(pl.col("round", "satisfaction").last())
+    assert last["round"].n_unique() > 1
+    assert ended.over_seeds("satisfaction", "random")[-1][0] == pytest.approx(last["satisfaction"].mean())
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typer import Argument, Option
 
 import dpaa
 from dpaa._io import check_file_target
+from dpaa._text import four_digits
 from dpaa.cli import options
 from dpaa.cli.console import cells, number, out, print_json, print_notes, print_table
 from dpaa.cli.options import apply_check, parse_checks, print_failed
@@ -88,7 +89,7 @@ def _print_comparison(result: dpaa.Comparison) -> None:
         rows = []
         for delta in deltas:
             relative = cells("+.1%", delta.relative)[0]
-            ends = delta.interval or ()
+            ends = [end for end in delta.interval or () if end == end]  # of too few users there is none
             # Of counts, such as arp, fewer decimals: the verdict stays in the line of 80 columns.
             form = "+.4f" if max(map(abs, (delta.delta, *ends)), default=0.0) < 10 else "+.2f"
             change, interval = cells(form, delta.delta)[0], " to ".join(cells(form, *ends)) or "-"
@@ -100,7 +101,7 @@ def _print_comparison(result: dpaa.Comparison) -> None:
         out.print(f"{sentence} (one-sided p {harm['p']:.3g})")
         out.print(f"lists share {overlap['shared']:.1f} of {result.k} items (Jaccard {overlap['jaccard']:.2f})")
         rows = [
-            [item["title"] or item["item_id"], item["group"], *cells(",.4g", *map(item.get, MOVED))]
+            [item["title"] or item["item_id"], item["group"], *(four_digits(item[number]) for number in MOVED)]
             for side in ("gaining", "losing")
             for item in exposure[side][:SHOWN_ITEMS]
         ]

@@ -6,8 +6,9 @@ from typing import Annotated
 from typer import Option
 
 import dpaa
+from dpaa._text import counted
 from dpaa.cli import options
-from dpaa.cli.console import out
+from dpaa.cli.console import out, print_notes
 
 
 def export(
@@ -34,5 +35,7 @@ def export(
     model = dpaa.load(run)
     chosen = options.read_ids(users, model.user_ids, "user") if users else None
     about = dpaa.export(model, out_folder, to, users=chosen, overwrite=overwrite, without_reranker=without_reranker)
+    if cold := about["users_without_training_pairs"]:
+        print_notes([f"{counted(cold, 'user has', 'users have')} no training pairs and no vector; see README.md there"])
     size = f"{about['users']:,} users and {about['items']:,} items"
     out.print(f"vectors of {size} written to {out_folder} for {to}; next: read {out_folder / 'README.md'}")

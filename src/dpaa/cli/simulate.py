@@ -11,7 +11,7 @@ import dpaa
 from dpaa._io import as_json as json_text
 from dpaa._io import write_file
 from dpaa.cli import options
-from dpaa.cli.console import err, out, print_result, print_table
+from dpaa.cli.console import cells, err, out, print_result, print_table
 
 SHOWN = {"satisfaction": ".3f", "satisfaction_worst": ".3f", "click_rate": ".3f", "never_shown": ".1%"}
 SHOWN |= {"log_gini": ".3f", "log_items_for_80": ".1%"}
@@ -89,7 +89,7 @@ def _print_simulation(result: dpaa.Simulation) -> None:
         for name, form in columns.items():
             pairs = [result.over_seeds(name, policy)[-1] for _, policy in some]
             ranges = ("" if wide != wide else f" ± {wide:{form}}" for _, wide in pairs)
-            rows.append([name, *(f"{mean:{form}}{more}" for (mean, _), more in zip(pairs, ranges, strict=True))])
+            rows.append([name, *(cells(form, mean)[0] + more for (mean, _), more in zip(pairs, ranges, strict=True))])
         print_table(f"After {rounds} rounds", ["", *(number for number, _ in some)], rows)
     for (index, _), sentence in zip(numbered, result.sentences(), strict=True):
         out.print(f"[{index}] {sentence}")

@@ -165,9 +165,12 @@ def _refuse_or_note(engine: Engine, table: Table, found: Found, values: Values, 
         kinds.append(f"{title} ({counted(n, 'row', 'rows')}, first {quoted}{place})")
     n = engine.row(f"SELECT count(*) FROM rows WHERE {' OR '.join(holds for _, holds, _ in found.values())}")[0]
     words = f"{counted(n, 'invalid row', 'invalid rows')}: {', '.join(kinds)}"
-    if not drop or n == values.rows:
-        instead = ", or leave such rows out with --invalid drop" if may_drop and not drop else ""
-        raise InputError(f"{table.name} has {'only ' if n == values.rows else ''}{words}; correct them{instead}")
+    if n == values.rows:  # without them nothing would be left
+        times = ": times are numbers, or ISO such as 2024-12-31 13:00" if "no time" in " ".join(found) else ""
+        raise InputError(f"{table.name} has only {words}; correct them{times}")
+    if not drop:
+        instead = ", or leave such rows out with --invalid drop" if may_drop else ""
+        raise InputError(f"{table.name} has {words}; correct them{instead}")
     values.notes.append(f"{table.name}: {n:,} of {values.rows:,} rows are left out, {words}")
 
 

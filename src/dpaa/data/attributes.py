@@ -90,6 +90,8 @@ class ItemAttributes:
         without a value are the group `(none)`, the last
         """
         values = self.values(name)
+        if "=" in name:  # as in `recall@20/genre=Drama`
+            raise InputError(f"column {name!r} of the items has = in its name, which ends a column's name; rename it")
         each = values.explode().drop_nulls().unique().to_list()
         if len(each) > MOST_GROUPS:
             what = f"column {name!r} of the items has {len(each):,} different values"

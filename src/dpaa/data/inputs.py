@@ -216,7 +216,7 @@ def _json_keys(file: Path, shown: str) -> tuple[str, ...]:
     with lines_of(file) as lines:
         for line in islice(lines, 1000):
             with suppress(ValueError, TypeError):
-                keys |= dict.fromkeys(dict(parse_json(line)))
+                keys |= dict.fromkeys({**parse_json(line)})
     if not keys:
         raise InputError(f"{shown} has no JSON object in its first 1,000 lines; JSON lines are one object per line")
     return tuple(keys)
@@ -229,7 +229,8 @@ def _text_part(file: Path, shown: str, fmt: str, form: TextForm) -> Part:
         raise InputError(f"{shown} is empty; a table needs a header line and rows")
     usual = "," if fmt == "csv" else "\t"
     separator = form.separator or (_detect(first, usual, form.columns) if fmt == "csv" else usual)
-    header = form.columns or tuple(_fields(first, separator))
+    # A frame's index has no name, nor has what follows a separator at the end of a line.
+    header = form.columns or tuple(one or f"column {n}" for n, one in enumerate(_fields(first, separator), start=1))
     try:
         first.encode()
     except UnicodeEncodeError:
@@ -237,7 +238,8 @@ def _text_part(file: Path, shown: str, fmt: str, form: TextForm) -> Part:
             f"line 1 of {shown} is not UTF-8 text; save it in UTF-8, or name its encoding: --format encoding=…"
         ) from None
     columns = tuple(name.partition(":")[0] for name in header) if fmt == "inter" else header
-    if twice := [name for name in columns if columns.count(name) > 1]:
+    lower = [name.lower() for name in columns]  # SQL tells no case apart
+    if twice := [name for name in columns if lower.count(name.lower()) > 1]:
         raise InputError(f"{shown} has two columns named {twice[0]!r}; rename one")
     lists = frozenset(name.partition(":")[0] for name in header if fmt == "inter" and name.endswith("_seq"))
     return Part(shown, columns, file, "csv", separator, skipped + (form.columns is None), form.encoding, lists)

@@ -99,4 +99,4 @@ def polars_errors(file: Path | None = None) -> Iterator[None]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         if KeyboardInterrupt.__name__ in str(error):  # ctrl-C within Polars, which reports it as its own error
             raise KeyboardInterrupt from None
-        raise pl.exceptions.ComputeError(f"damaged: {error}") from None
+        raise pl.exceptions.ComputeError(f"damaged: {str(error).removeprefix('damaged: ')}") from None

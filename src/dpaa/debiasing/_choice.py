@@ -225,8 +225,8 @@ class Chooser:
     def knee(self) -> Choice:
         """Choose the point of diminishing returns: the one farthest above the line between the frontier's two ends.
 
-        Accuracy and goal are scaled to 0 … 1 along it.  Points that are worse than the baseline for the goal, or have
-        less than half of its accuracy, are excluded.
+        Accuracy and goal are scaled to 0 … 1 along it.  Points that do not improve the goal over the baseline, or have less
+        than half of its accuracy, are excluded.
         """
         *picks, chosen = (self._knee(part) for part in range(len(self.folds) + 1))
         if chosen == self.base:
@@ -236,8 +236,10 @@ class Chooser:
 
     def _knee(self, part: int) -> int:
         accuracy, score = self.relative(part), self.scores[part]
-        allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
-        line = [index for index in pareto(accuracy, score) if allowed[index]]
+        allowed = (score > score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
+        allowed[self.base] = np.isfinite(score[self.base])
+        among = np.flatnonzero(allowed)
+        line: list[int] = among[pareto(accuracy[among], score[among])].tolist()
         if len(line) > 2:
             shares = [(merit[line] - merit[line].min()) / (np.ptp(merit[line]) or 1.0) for merit in (accuracy, score)]
             return line[int(np.argmax(shares[0] + shares[1]))]

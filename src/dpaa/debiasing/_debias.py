@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from dpaa import _io
-from dpaa._text import finite
+from dpaa._text import finite, four_digits
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
 from dpaa.debiasing._choice import EVERYBODY, Choice, Chooser, divide, goal_scores, most_accurate, pareto, without_each
@@ -163,7 +163,7 @@ class Debiased:
         """Goals and accuracy of a point on all validation users, against the baseline."""
         sides = [one.values[EVERYBODY] for one in (self.base, self.points[index])]
         goals = zip(self.measurer.goals, *sides, strict=True)
-        gains = [f"{goal.name} {old:.4g} → {new:.4g}" for goal, old, new in goals]
+        gains = [f"{goal.name} {four_digits(old)} → {four_digits(new)}" for goal, old, new in goals]
         return f"{', '.join(gains)}, NDCG × {self.chooser.relative()[index]:.3f}"
 
     def record(self, index: int) -> dict[str, Any]:
@@ -462,7 +462,7 @@ def _swept_points(
         )
     swept: list[Point] = []
     # One pass over the scores serves all re-rankers; with a budget each has its own, so that the call can end in time.
-    groups = [[r for sweep in sweeps for r in sweep]] if clock.at(1) is None else sweeps
+    groups = [[r for sweep in sweeps for r in sweep]] if clock.at(1) is None else [sweep for sweep in sweeps if sweep]
     longest = 0.0
     for name in (name for name in order if name not in few):
         for group in groups:

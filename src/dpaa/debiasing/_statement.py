@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaa._text import four_digits
 from dpaa.comparison.statistics import crossed_t
 from dpaa.data.ids import Floats
 from dpaa.debiasing._choice import DIVISIONS
@@ -57,8 +58,8 @@ class Statement:
         such as `0.7% → 5.8%`; values that are no shares with four digits
         """
         name, key = metric.partition("/")[0], at_k(metric, self.k)
-        form = ".1%" if name in SHARES and name != "ndcg" else ".4f" if name == "ndcg" else ".4g"
-        return f"{self.before[key]:{form}} → {self.after[key]:{form}}"
+        form = four_digits if name not in SHARES else ("{:.4f}" if name == "ndcg" else "{:.1%}").format
+        return f"{form(self.before[key])} → {form(self.after[key])}"
 
     def headline(self, goals: Sequence[Goal]) -> str:
         """Describe gain and cost in a line.

@@ -30,7 +30,8 @@ class ExportedVectors:
     Parameters
     ----------
     model : its method must rank by an inner product
-    users : whose vectors are exported; None = all
+    users : whose vectors are exported; None = all.  Those without training pairs are left out: their vectors say
+        nothing, and no query gives the popularity list that they get here
     """
 
     def __init__(self, model: Model, users: Ids | None = None) -> None:
@@ -42,7 +43,9 @@ class ExportedVectors:
             )
         self.model, self._dial, self._vectors = model, dial, vectors
         every = np.arange(len(model.user_ids))
-        self.users = every if users is None else np.unique(look_up(users, model.user_ids, "user"))
+        wanted = every if users is None else np.unique(look_up(users, model.user_ids, "user"))
+        self.users = np.intersect1d(wanted, model.train.user)
+        self.left_out = len(wanted) - len(self.users)
         self.candidates = np.arange(len(model.item_ids)) if model.candidates is None else np.asarray(model.candidates)
         table = dial.items[torch.from_numpy(self.candidates.astype(np.int64))]
         # Centred: the mean's part of a score is the same for all items of a user, and would take digits from
@@ -212,7 +215,7 @@ def export(
     model : a fitted or loaded model that ranks by an inner product
     folder : where the export will be
     to : `faiss`, `pgvector` or `npz`
-    users : ids of the users whose vectors are exported; None = all
+    users : ids of the users whose vectors are exported, as far as they have training pairs; None = all
     overwrite : whether an export that is there may be replaced
     without_reranker : leave out the re-ranker of a model that keeps one, which vectors cannot carry; else it is refused
 
@@ -243,6 +246,7 @@ def export(
             "popularity_dial": model.kappa(),
             "reranker_left_out": model.manifest.get("rerank"),
             "users": len(vectors.users),
+            "users_without_training_pairs": vectors.left_out,
             "items": len(vectors.items),
             "coordinates": vectors.items.shape[1],
             "popularity_mean": float(vectors.mean[-1]),

@@ -376,8 +376,11 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
         return problem(400, f"the body is not readable JSON ({first['ctx']['error']})")
     if isinstance(first["input"], bytes):  # FastAPI has not parsed it
         return problem(400, "the body is not sent as JSON; add the header Content-Type: application/json")
-    where = ".".join(str(part) for part in first["loc"][1:]) or "the body"
-    return problem(400, f"{where[:80]}: {first['msg'][:1].lower()}{first['msg'][1:]}, got {repr(first['input'])[:80]}")
+    where, rule = first["loc"][1:], first["msg"]
+    if where[-1:] == ("constrained-int",):  # pydantic's name of the first kind of id
+        where, rule = where[:-1], "an id is an integer of 64 bits or a text of at most 1,000 characters"
+    shown = ".".join(map(str, where))[:80] or "the body"
+    return problem(400, f"{shown}: {rule[:1].lower()}{rule[1:]}, got {repr(first['input'])[:80]}")
 
 
 async def _refused(_request: Request, error: HTTPException) -> Response:

@@ -29,7 +29,7 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from dpaa._io import temporary_folder
-from dpaa._text import finite, name_and_values
+from dpaa._text import counted, finite, name_and_values
 from dpaa.data.dataset import Dataset
 from dpaa.data.ids import SPLITS, Column, Floats, Mask
 from dpaa.data.pairs import Pairs, popular_items
@@ -270,10 +270,10 @@ class Simulation:
 
         Returns
         -------
-        a pair per round; the width is NaN with one seed
+        a pair per round; the width is NaN with one seed; where nothing was left to find in a seed, its last value stays
         """
-        rows = self.frame.filter(pl.col("policy") == policy).group_by("round").agg(pl.col(metric)).sort("round")
-        seeds = np.array(rows[metric].to_list())  # (rounds, seeds)
+        frame = self.frame.filter(pl.col("policy") == policy).sort("round")
+        seeds = frame.pivot("seed", index="round", values=metric).fill_null(strategy="forward").drop("round").to_numpy()
         n = seeds.shape[1]
         deviation = seeds.std(axis=1, ddof=1) if n > 1 else np.full(len(seeds), np.nan)
         wide = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * deviation / np.sqrt(n)
@@ -292,11 +292,12 @@ class Simulation:
                 {name: self.over_seeds(name, policy)[index][0] for name in ("log_gini", "never_shown", "satisfaction")}
                 for index in (0, -1)
             )
-            turn = "rose" if last["log_gini"] > first["log_gini"] else "fell"
+            start, end = (f"{row['log_gini']:.2f}" for row in (first, last))
+            turn = f"{'rose' if end > start else 'fell'} from {start} to" if start != end else "stayed at"
             sentences.append(
-                f"{policy}: after {self.about['rounds']} rounds {1 - last['never_shown']:.0%} of the catalogue has "
-                f"been shown, and users have found {last['satisfaction']:.0%} of the items they like; the log's Gini "
-                f"{turn} from {first['log_gini']:.2f} to {last['log_gini']:.2f}"
+                f"{policy}: after {counted(self.about['rounds'], 'round', 'rounds')} {1 - last['never_shown']:.0%} of the "
+                f"catalogue has been shown, and users have found {last['satisfaction']:.0%} of the items they like; the "
+                f"log's Gini {turn} {end}"
             )
         return sentences
 
@@ -413,7 +414,7 @@ def _loop(
             | {
                 "click_rate": float((clicked & filled).sum() / max(filled.sum(), 1)),
                 "satisfaction": float(np.nanmean(share)),
-                "satisfaction_worst": min(float(part.mean()) for part in by_taste if len(part)),
+                "satisfaction_worst": min((float(part.mean()) for part in by_taste if len(part)), default=np.nan),
                 "never_shown": float(1 - len(np.unique(shown % n_items)) / n_items),
                 "log_pairs": len(log),
                 "log_gini": gini(counts),
