@@ -225,8 +225,8 @@ class Chooser:
     def knee(self) -> Choice:
         """Choose the point of diminishing returns: the one farthest above the line between the frontier's two ends.
 
-        Accuracy and goal are scaled to 0 … 1 along it.  Points that do not improve the goal over the baseline, or have less
-        than half of its accuracy, are excluded.
+        Accuracy and goal are scaled to 0 … 1 along it.  Points that do not improve the goal over the baseline, or have
+        less than half of its accuracy, are excluded.
         """
         *picks, chosen = (self._knee(part) for part in range(len(self.folds) + 1))
         if chosen == self.base:

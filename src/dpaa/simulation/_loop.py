@@ -294,10 +294,10 @@ class Simulation:
             )
             start, end = (f"{row['log_gini']:.2f}" for row in (first, last))
             turn = f"{'rose' if end > start else 'fell'} from {start} to" if start != end else "stayed at"
+            rounds = counted(self.about["rounds"], "round", "rounds")
             sentences.append(
-                f"{policy}: after {counted(self.about['rounds'], 'round', 'rounds')} {1 - last['never_shown']:.0%} of the "
-                f"catalogue has been shown, and users have found {last['satisfaction']:.0%} of the items they like; the "
-                f"log's Gini {turn} {end}"
+                f"{policy}: after {rounds} {1 - last['never_shown']:.0%} of the catalogue has been shown, and users "
+                f"have found {last['satisfaction']:.0%} of the items they like; the log's Gini {turn} {end}"
             )
         return sentences
 
