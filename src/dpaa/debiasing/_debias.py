@@ -22,10 +22,10 @@ import numpy as np
 import polars as pl
 
 from dpaa import _io
-from dpaa._text import finite, four_digits
+from dpaa._text import finite
 from dpaa.auditing import Check
 from dpaa.data.dataset import Dataset
-from dpaa.debiasing._choice import EVERYBODY, Choice, Chooser, divide, goal_scores, most_accurate, pareto, without_each
+from dpaa.debiasing._choice import Choice, Chooser, divide, goal_scores, most_accurate, pareto, without_each
 from dpaa.debiasing._models import MODELS, REMEDY, ModelStore, Watch, default_methods, unwatched
 from dpaa.debiasing._points import (
     EXPOSURES,
@@ -38,7 +38,7 @@ from dpaa.debiasing._points import (
     parse_goals,
     plausible_powers,
 )
-from dpaa.debiasing._statement import Statement, state
+from dpaa.debiasing._statement import Statement, moved, state
 from dpaa.errors import InputError, need_type, need_whole
 from dpaa.evaluation.dial_curve import BY_DEBIAS, NO_CURVE
 from dpaa.evaluation.evaluator import Evaluator
@@ -161,9 +161,8 @@ class Debiased:
 
     def _by_all(self, index: int) -> str:
         """Goals and accuracy of a point on all validation users, against the baseline."""
-        sides = [one.values[EVERYBODY] for one in (self.base, self.points[index])]
-        goals = zip(self.measurer.goals, *sides, strict=True)
-        gains = [f"{goal.name} {four_digits(old)} → {four_digits(new)}" for goal, old, new in goals]
+        sides, k = (self.base.metrics, self.points[index].metrics), self.statement.k
+        gains = [f"{goal.name} {moved(goal.key(k), *sides)}" for goal in self.measurer.goals]
         return f"{', '.join(gains)}, NDCG × {self.chooser.relative()[index]:.3f}"
 
     def record(self, index: int) -> dict[str, Any]:

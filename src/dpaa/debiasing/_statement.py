@@ -21,6 +21,13 @@ SHARES = ("recall", "ndcg", "coverage", "aplt", "hit", "precision")
 GROUPS = (*(f"{taste}-tastes" for taste in TASTES), "warm-users", "cold-users")
 
 
+def moved(key: str, before: Mapping[str, float], after: Mapping[str, float]) -> str:
+    """Format a metric before and after, shares as percentages and other values with four digits."""
+    name = key.partition("@")[0]
+    form = four_digits if name not in SHARES else ("{:.4f}" if name == "ndcg" else "{:.1%}").format
+    return f"{form(before[key])} → {form(after[key])}"
+
+
 @dataclass(frozen=True, eq=False)
 class Statement:
     """The baseline and the choice on the same users.
@@ -57,9 +64,7 @@ class Statement:
         -------
         such as `0.7% → 5.8%`; values that are no shares with four digits
         """
-        name, key = metric.partition("/")[0], at_k(metric, self.k)
-        form = four_digits if name not in SHARES else ("{:.4f}" if name == "ndcg" else "{:.1%}").format
-        return f"{form(self.before[key])} → {form(self.after[key])}"
+        return moved(at_k(metric, self.k), self.before, self.after)
 
     def headline(self, goals: Sequence[Goal]) -> str:
         """Describe gain and cost in a line.
