@@ -184,10 +184,10 @@ def check_name(
         return  # whether the column has the value is known when it is measured
     base, _, cut = name.partition("@")
     length = (cut if cut.isdigit() else "K") if k is None else str(k)
-    of_lists = [f"{one}@{length}" for one in LIST_NUMBERS]
+    of_lists = [f"{number}@{length}" for number in LIST_NUMBERS]
     known = [*LOG_NUMBERS, *of_lists, *DRIFT_NUMBERS]
     if name not in known or (name in of_lists and length == "K"):
-        close = [one for one in (f"log_{base}", f"{base}@{length}") if one in known] or get_close_matches(
+        close = [number for number in (f"log_{base}", f"{base}@{length}") if number in known] or get_close_matches(
             name, known, 2
         )
         hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
@@ -226,7 +226,7 @@ class Audit:
     @property
     def meanings(self) -> dict[str, str]:
         """What each of `numbers` means."""
-        known = LOG_NUMBERS | LIST_NUMBERS | DRIFT_NUMBERS | {one.name: one.words for one in of_kind("exposure")}
+        known = LOG_NUMBERS | LIST_NUMBERS | DRIFT_NUMBERS | {m.name: m.words for m in of_kind("exposure")}
         return {name: known[name.partition("@")[0]] for name in self.numbers}
 
     def to_frame(self) -> pl.DataFrame:

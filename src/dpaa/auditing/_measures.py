@@ -151,7 +151,7 @@ class Skew:
         ]
         if self.periods:
             first, last = self.periods[0], self.periods[-1]
-            shares = [f"{one[name]:.1%}" for name in ("log_head_share", "log_niche_share") for one in (first, last)]
+            shares = [f"{row[name]:.1%}" for name in ("log_head_share", "log_niche_share") for row in (first, last)]
             head, niche = f"from {shares[0]} to {shares[1]}", f"from {shares[2]} to {shares[3]}"
             lines.append(f"First to last period: share of the most popular fifth {head}, share of niche items {niche}.")
         return lines

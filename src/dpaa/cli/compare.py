@@ -66,7 +66,7 @@ def compare(
         others = [entry for entry in result.entries if entry is not base]
         checked += [(entry.name, apply_check(check, entry.metrics, result.k, base.metrics)) for entry in others]
     if as_json:
-        more = {"checks": [one.as_json() | {"entry": name} for name, one in checked]} if checks else {}
+        more = {"checks": [check.as_json() | {"entry": name} for name, check in checked]} if checks else {}
         print_json(result.as_json() | more)
     else:
         _print_comparison(result)
@@ -81,7 +81,7 @@ def _print_comparison(result: dpaa.Comparison) -> None:
     # Users without training pairs get one list whatever the model: shown, not tested.
     cold = [f"ndcg@{result.k}/cold-users"] if f"ndcg@{result.k}/cold-users" in result.entries[0].metrics else []
     rows = [[name, *(number(entry.metrics[name]) for entry in result.entries)] for name in [*result.compared, *cold]]
-    header = ["", *(f"{one.name} ({len(one.seeds)} seeds)" if one.deviation else one.name for one in result.entries)]
+    header = ["", *(f"{e.name} ({len(e.seeds)} seeds)" if e.deviation else e.name for e in result.entries)]
     print_table(f"Test split of {result.dataset['name']}, lists of {result.k}", header, rows)
     for harm, overlap, exposure in zip(result.no_harm, result.overlap, result.exposure, strict=True):
         deltas = [delta for delta in result.deltas if delta.entry == harm["entry"]]

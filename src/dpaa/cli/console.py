@@ -169,7 +169,7 @@ def _side_by_side(least: Sequence[int], width: int) -> list[list[int]]:
     """Group columns into tables below each other, each with the first column, given the least width of each."""
     parts = [[0]]
     for index in range(1, len(least)):
-        if len(parts[-1]) > 1 and _table_width([least[one] for one in (*parts[-1], index)]) > width:
+        if len(parts[-1]) > 1 and _table_width([least[i] for i in (*parts[-1], index)]) > width:
             parts.append([0])
         parts[-1].append(index)
     return parts

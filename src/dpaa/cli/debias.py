@@ -110,7 +110,7 @@ def print_frontier(result: Debiased, most: int = 14) -> None:
     content = result.as_json()
     line = [content["points"][index] for index in result.line]
     plain = [point for point in content["points"] if point["plain"]]
-    estimates = [one["name"] for one in content["estimates"]]
+    estimates = [estimate["name"] for estimate in content["estimates"]]
     columns = list(dict.fromkeys([*(goal["metric"] for goal in content["goals"]), f"coverage@{content['k']}"]))
     marks = {content["base"]["name"]: "= ", content["chosen"]["name"]: "* "}
     rows = {}
@@ -192,7 +192,7 @@ def backtest(
     rows, k = [], choice.k
     for period in result.periods:
         measured = [period[who] for who in ("chosen", "previous", "never_updated")]
-        changes = cells("+.1%", measured[0]["change"]["low"], *(one and one["change"]["estimate"] for one in measured))
+        changes = cells("+.1%", measured[0]["change"]["low"], *(e and e["change"]["estimate"] for e in measured))
         niche = "→".join(cells(".3f", *(period[who]["metrics"][f"recall@{k}/niche"] for who in ("base", "chosen"))))
         label = fill(f"{period['origin']}: {measured[0]['name']}", 20, subsequent_indent="  ")
         rows.append([label, f"{period['following']['users']:,}", changes[1], changes[0], niche, *changes[2:]])

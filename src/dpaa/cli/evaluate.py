@@ -86,8 +86,8 @@ def evaluate(
     else:
         result = evaluator.evaluate_recommendations(source)
     longest = evaluator.protocol.k[-1]
-    applied = [apply_check(one, result.metrics, longest, references[one.reference]) for one in checks]
-    more |= {"checks": [one.as_json() for one in applied]} if checks else {}
+    applied = [apply_check(check, result.metrics, longest, references[check.reference]) for check in checks]
+    more |= {"checks": [check.as_json() for check in applied]} if checks else {}
     estimates = result.off_policy() if off_policy else None
     print_notes([*result.notes, *(estimates.warnings if estimates else ())])
     if as_json:
@@ -99,10 +99,10 @@ def evaluate(
             print_table("Off-policy estimates", ["", "estimate"], rows)
         if curve and result.protocol.rerank is None:  # it is that of lists that are not re-ranked
             marks = {curve.suggested: " suggested"} | {curve.kappa: " active"}
-            points = [asdict(one) | {"shown": f"{one.kappa:g}{marks.get(one.kappa, '')}"} for one in curve.points]
+            points = [asdict(p) | {"shown": f"{p.kappa:g}{marks.get(p.kappa, '')}"} for p in curve.points]
             print_records(f"Popularity dial on validation, lists of {curve.k}", DIAL, points)
             out.print(curve.in_words())
-    print_failed(f"{source}: {one.sentence}" for one in applied if one.failed)
+    print_failed(f"{source}: {check.sentence}" for check in applied if check.failed)
 
 
 def _of_run(model: Model, evaluator: Evaluator, dial: str | None, rerank: str) -> tuple[Evaluation, DialCurve | None]:
@@ -156,12 +156,12 @@ def _print_evaluation(name: str, result: Evaluation) -> None:
     for k in protocol.k:
         for title, groups in tables.items():
             rows = [
-                [one.name, *(number(metrics[f"{one.name}@{k}{suffix}"]) for suffix in groups.values())]
-                for one in of_kind("accuracy")
+                [metric.name, *(number(metrics[f"{metric.name}@{k}{suffix}"]) for suffix in groups.values())]
+                for metric in of_kind("accuracy")
             ]
             print_table(f"{name}, lists of {k}: accuracy by {title}", [f"@{k}", *groups], rows)
         spread = of_kind("popularity", "spread")
-        rows = [[one.name, number(metrics[f"{one.name}@{k}"]), one.in_words()] for one in spread]
+        rows = [[metric.name, number(metrics[f"{metric.name}@{k}"]), metric.in_words()] for metric in spread]
         print_table("Popularity bias", [f"@{k}", "", "what it says"], rows, text=True)
         shares = zip(DECILES, result.exposure["history"], result.exposure[str(k)], strict=True)
         rows = [[decile, *cells(".1%", *pair)] for decile, *pair in shares]

@@ -173,15 +173,15 @@ def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., Non
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = [one for one in inspect.signature(command).parameters.values() if one.name not in groups]
-        declared: list[tuple[Any, Any]] = [(command, one) for one in own]
-        declared += [(group, one) for group in groups.values() for one in fields(group)]
+        own = [p for p in inspect.signature(command).parameters.values() if p.name not in groups]
+        declared: list[tuple[Any, Any]] = [(command, p) for p in own]
+        declared += [(group, field) for group in groups.values() for field in fields(group)]
         hints = {source: get_type_hints(source, include_extras=True) for source in (command, *groups.values())}
 
         @wraps(command)
         def run(**given: Any) -> None:
             for name, group in groups.items():
-                given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+                given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
             command(**given)
 
         kind = inspect.Parameter.KEYWORD_ONLY
@@ -189,7 +189,7 @@ def grouped(**groups: type) -> Callable[[Callable[..., None]], Callable[..., Non
             inspect.Parameter(one.name, kind, default=one.default, annotation=hints[source][one.name])
             for source, one in declared
         ]
-        run.__annotations__ = {one.name: one.annotation for one in signature}
+        run.__annotations__ = {p.name: p.annotation for p in signature}
         run.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
         return run
 
@@ -218,7 +218,7 @@ def read_hyperparameters(
         except (tomllib.TOMLDecodeError, RecursionError, OverflowError) as error:
             raise InputError(f"{config} is not valid TOML ({error}); write lines such as layers = 2") from None
         method = values.get("method", "")
-        if not isinstance(method, str) or ":" in method or any(isinstance(one, dict) for one in values.values()):
+        if not isinstance(method, str) or ":" in method or any(isinstance(value, dict) for value in values.values()):
             raise InputError(f"{config} has a table or a class; write lines such as layers = 2 or method = 'dpaa'")
     for assignment in assignments or ():
         name, equals, value = assignment.partition("=")
@@ -276,7 +276,7 @@ def parse_values(text: str, option: str, **kinds: Callable[[str], Any]) -> dict[
         if not index and not equals:
             name, given = "value", name
         if not given or name not in kinds or name in values:
-            takes = ", ".join(f"{one}=…" for one in kinds if one != "value")
+            takes = ", ".join(f"{kind}=…" for kind in kinds if kind != "value")
             raise InputError(f"--{option} cannot have {word!r}; it takes {takes}, each once, separated by commas")
         try:
             values[name] = kinds[name](given)

@@ -82,7 +82,7 @@ def reproduce(
     # Tables of the standard budget have the plain name, and others do not overwrite them.
     files = write_chapters(made, out_folder, name, "" if budget == "standard" else f"-{budget}", how)
     if as_json:
-        print_json({one.name: [{"table": t.name, "cells": t.records()} for t in one.tables] for one in made})
+        print_json({c.name: [{"table": t.name, "cells": t.records()} for t in c.tables] for c in made})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
     err.print(f"{plan.trained:,} trained, {plan.reused:,} results taken from {results}")
 

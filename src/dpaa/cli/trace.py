@@ -61,7 +61,7 @@ def _print_trace(trace: Trace) -> None:
             columns |= {"mass": cells(".1%", *layer.mass_share), "without": cells(".1%", *layer.plain_mass_share)}
         tables[f"messages of layer {layer.layer} by decile (1 = rarest items); mass with and without weights"] = columns
     for whose in dict.fromkeys(premise.vectors for premise in trace.premises):
-        columns = {one.where: cells(".3f", *one.iiw) for one in trace.premises if one.vectors == whose}
+        columns = {p.where: cells(".3f", *p.iiw) for p in trace.premises if p.vectors == whose}
         tables[f"inverse interaction weight 1 − cos(e_u, e_i), mean over edges: {whose} vectors"] = columns
     for title, columns in tables.items():
         print_table(title, ["decile", *columns], list(zip(map(str, range(1, 11)), *columns.values(), strict=True)))

@@ -62,8 +62,8 @@ def tune(
 
     fixed = options.read_hyperparameters(assignments)
     fixed.pop("method", None)
-    named = [one for one in spaces or [] if "=" not in one] or ["wide"]
-    values = dict(_read_values(one) for one in spaces or [] if "=" in one)
+    named = [text for text in spaces or [] if "=" not in text] or ["wide"]
+    values = dict(_read_values(text) for text in spaces or [] if "=" in text)
     counts = {} if trials is None else options.parse_values(trials, "trials", value=int, prune_after=int)
     data = dpaa.read_dataset(dataset)
     folder = out_folder or Path("studies") / f"{file_name(data.name)}-{find_method(method).name}"
@@ -144,7 +144,7 @@ def benchmark(
         best += [f"best of {tuned['method']}: {chosen}"] if chosen else []
     header = ["method", "trials", "look-ups", "validation recall@20", "seconds"]
     print_table(f"Tuning on {result.dataset}", header, rows)
-    if any(one["lookups"] > one["trials"] for one in result.methods):
+    if any(row["lookups"] > row["trials"] for row in result.methods):
         out.print("look-ups: models compared on validation; more than trials if strengths are chosen after training")
     out.print("\n".join(best))
     comparison = result.comparison

@@ -74,7 +74,7 @@ def budget_warnings(sides: Sequence[tuple[str, Sequence[TrainingBudget]]]) -> li
         (run.epochs, run.patience, run.trials, None if run.trials else run.learning_rate) for run in first.values()
     ]
     warnings = [line for name, runs in sides if (line := unfinished(name, runs))]
-    if all(one == given[0] for one in given):
+    if all(budget == given[0] for budget in given):
         return warnings
     described = "; ".join(
         f"{name} up to {run.epochs} epochs with patience {run.patience} at learning rate {run.learning_rate}, tuned in "

@@ -91,7 +91,7 @@ def compare(
     made = []
     for name, given in entries.items():
         parts = given if isinstance(given, list | tuple) and given else [given]
-        if len(parts) > 1 and not all(isinstance(one, Model) for one in parts):
+        if len(parts) > 1 and not all(isinstance(part, Model) for part in parts):
             raise InputError(f"entry {name!r} has several parts that are not all models; give one file or frame")
         made.append(_entry(str(name), parts, evaluator, [str(name)] * len(parts)))
     return compare_entries(evaluator, made, **choices)
@@ -99,9 +99,9 @@ def compare(
 
 def _entry(name: str, parts: Sequence[Any], evaluator: Evaluator, sources: Sequence[str]) -> Entry:
     """Measure models of one method, or one table of recommendations."""
-    models = [one for one in parts if isinstance(one, Model)]
-    evaluations = [measured(one, evaluator) for one in models] or map(evaluator.evaluate_recommendations, parts)
-    seeds = tuple(int(one.method.seed) for one in models)
+    models = [part for part in parts if isinstance(part, Model)]
+    evaluations = [measured(model, evaluator) for model in models] or map(evaluator.evaluate_recommendations, parts)
+    seeds = tuple(int(model.method.seed) for model in models)
     budgets = tuple(map(TrainingBudget.of_model, models))
     return Entry(name, "run" if models else "file", tuple(sources), tuple(evaluations), seeds, budgets)
 
@@ -134,11 +134,11 @@ def read_entries(
     if len({resolve_path(Path(path)) for path in paths}) < max(len(paths), 2):
         raise InputError(f"name at least two runs or files to compare, each once; got {', '.join(map(str, paths))}")
     parts = {str(path): load(path) if Path(path).is_dir() else Path(path) for path in paths}
-    models = [one for one in parts.values() if isinstance(one, Model)]
+    models = [part for part in parts.values() if isinstance(part, Model)]
     if dataset is None and not models:
         raise InputError(f"{paths[0]} has no test split of its own; name the dataset with --dataset")
     if dataset is None:
-        last = max(reversed(models), key=lambda one: str(one.manifest.get("finished", "")))
+        last = max(reversed(models), key=lambda model: str(model.manifest.get("finished", "")))
         data = last.trained_on.read(Path(str(last.path)))  # the others may be of earlier states of its log
     else:
         data = read_dataset(dataset)
@@ -216,7 +216,7 @@ def compare_entries(
     values = _Values([base, *others], list(dict.fromkeys([*tested, popular])))
     tests = [(entry.name, name) for entry in others for name in tested]
     resamples = max(resamples, int(2 * len(tests) / LEVEL))  # the smallest p there is, corrected, is below the level
-    contrasts = [values.contrast(*one) for one in tests]
+    contrasts = [values.contrast(*test) for test in tests]
     harmless = [values.contrast(entry.name, popular, 1 - margin) for entry in others]
     how: dict[str, Any] = {"resamples": resamples, "seed": seed, "confidence": confidence}
     # In one call, so that all share the same sign flips; Holm's correction below is of the contrasts alone.
@@ -299,7 +299,7 @@ def full_name(metric: str, k: int, known: Sequence[str]) -> str:
     if full in known:
         return full
     close = get_close_matches(full, known, n=1)
-    some = ", ".join(dict.fromkeys(one.partition("@")[0] for one in known))
+    some = ", ".join(dict.fromkeys(key.partition("@")[0] for key in known))
     hint = f"did you mean {close[0]}?" if close else f"choose from {some}"
     raise InputError(f"there is no metric {metric!r} of lists of {k}; {hint}")
 
@@ -336,7 +336,7 @@ class _Values:
         self._columns: dict[tuple[str, str], tuple[int, ...]] = {}
         columns: list[Floats] = []
         for entry, name in product(entries, names):
-            values = [per_user_values(one, name) for one in entry.evaluations]
+            values = [per_user_values(e, name) for e in entry.evaluations]
             self._columns[entry.name, name] = tuple(range(len(columns), len(columns) + len(values)))
             columns += [column for column in values if column is not None]
         self.table = np.stack(columns, axis=1)  # (users, columns)
@@ -352,7 +352,7 @@ class _Values:
 
 
 def _mean(entry: Entry, metric: str) -> float:
-    return float(np.mean([one.metrics[metric] for one in entry.evaluations]))
+    return float(np.mean([e.metrics[metric] for e in entry.evaluations]))
 
 
 def _summary(entry: Entry) -> Summary:
@@ -387,7 +387,7 @@ def _notes(entries: Sequence[Entry]) -> Iterator[str]:
             kept += [f"re-ranked by {reranker}"] if reranker else []
             if kept:
                 yield f"{source}: {', '.join(kept)}, as stored in the run"
-        lists = [one.lists for one in entry.evaluations] if entry.budgets and entry.budgets[0].epochs else []
+        lists = [e.lists for e in entry.evaluations] if entry.budgets and entry.budgets[0].epochs else []
         shared = [shared_items(one, other)[0].mean() for one, other in pairwise(lists)]
         if shared and (same := float(np.mean(shared))) >= NEARLY_SAME * (lists[0] >= 0).sum(axis=1).mean():
             yield (

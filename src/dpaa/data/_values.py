@@ -174,7 +174,7 @@ def _refuse_or_note(engine: Engine, table: Table, found: Found, values: Values, 
 def _invalid_rows(engine: Engine, table: Table, columns: list[str], found: Found, any_fault: str) -> pl.DataFrame:
     """The rows with faults: `source, row, fault, content`."""
     titles = ", ".join(f"CASE WHEN {holds} THEN {text(title)} END" for title, (_, holds, _) in found.items())
-    content = f"to_json(struct_pack({', '.join(f'{name(one)} := {name(one)}' for one in columns)}))"
+    content = f"to_json(struct_pack({', '.join(f'{name(c)} := {name(c)}' for c in columns)}))"
     query = f"SELECT _part, _row, _line, concat_ws('; ', {titles}), {content} FROM rows WHERE {any_fault}"
     rows = engine.run(query)
     where = locate(engine, table, [row[:3] for row in rows])

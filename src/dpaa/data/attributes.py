@@ -239,7 +239,7 @@ def _kept(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
     if not kept.width:
         raise InputError(f"{table.name} has no column of text, numbers or dates besides the ids; give at least a title")
     if not table.typed:
-        kept = kept.with_columns(integers_if_unchanged(one.replace("", None)) for one in kept.select(cs.string()))
+        kept = kept.with_columns(integers_if_unchanged(column.replace("", None)) for column in kept.select(cs.string()))
     title_column = Table(table.name, frame=kept).named(KNOWN_TITLES)
     if title_column is None:
         return kept

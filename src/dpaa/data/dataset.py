@@ -535,7 +535,7 @@ def _read_blocks(folder: Path, name: str, about: dict[str, Any], counted: bool) 
                 index[start : start + len(block)] = encode(block, ids)
         return index
 
-    pairs = [Pairs(indices(one, Column.USER, user_ids), indices(one, Column.ITEM, item_ids)) for one in scans.values()]
+    pairs = [Pairs(indices(s, Column.USER, user_ids), indices(s, Column.ITEM, item_ids)) for s in scans.values()]
     if not len(pairs[0]):
         raise InputError(f"the training split of {name} is empty; there is nothing to learn from")
     if counted:
@@ -581,12 +581,12 @@ def read_dataset(folder: str | Path) -> Dataset:
     if not resolve_path(path).exists():
         raise InputError(f"there is no folder {path}; make a dataset with `dpaa data`")
     if not (path / ABOUT_FILE).exists():
-        if any((path / one / "manifest.json").exists() for one in ("", "run")):
+        if any((path / name / "manifest.json").exists() for name in ("", "run")):
             raise InputError(f"{path} is a run, not a dataset; name the folder that `dpaa data` wrote")
         raise InputError(f"{path} is not a prepared dataset; make one with `dpaa data log {path} --out DIR`")
     about = read_json(path / ABOUT_FILE, LARGE_JSON, REMEDY)
     name, expected, notes, attributes = (about.pop(key, None) for key in ("name", "fingerprint", "notes", "attributes"))
-    if not all(isinstance(one, str) for one in (name, expected, *(notes or ()))):
+    if not all(isinstance(text, str) for text in (name, expected, *(notes or ()))):
         raise InputError(f"{path / ABOUT_FILE} lacks name or fingerprint, or its notes are not text; {REMEDY}")
     frames: dict[SplitName, pl.DataFrame] = {split: _read_columns(path / f"{split}.parquet", IDS) for split in SPLITS}
     listed, sampled = path / CANDIDATES_FILE, path / RANDOMISED_FILE

@@ -72,11 +72,11 @@ def open_log(sources: Sequence[str | Path] | str | Path, fmt: str | None = None,
     a table
     """
     named = [sources] if isinstance(sources, str | Path) else list(sources)
-    parts = tuple(part for one in named for part in _parts(one, fmt, form))
+    parts = tuple(part for path in named for part in _parts(path, fmt, form))
     names = [part.name for part in parts]
     if len(names) == 1:
         return Table(names[0], parts)
-    if twice := [one for one in names if names.count(one) > 1]:
+    if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{twice[0]} is named twice; its rows would be counted twice: name it once")
     if not parts or len({part.format for part in parts}) > 1:
         raise InputError("a log is one or several files of one format; name such files, folders or patterns")
@@ -122,15 +122,15 @@ def _parts(source: str | Path, fmt: str | None, form: TextForm | None) -> Iterat
         for file in _files_of(Path(words), fmt):
             part = _part(file, str(file), fmt, form)
             # Columns in the path, as Spark and Hive write them: `day=2024-05-01/part-0.parquet`.
-            keys = (one.partition("=")[0] for one in file.relative_to(words).parts[:-1] if "=" in one)
+            keys = (part.partition("=")[0] for part in file.relative_to(words).parts[:-1] if "=" in part)
             hive = tuple(key for key in keys if part.format == "parquet" and key not in part.columns)
             yield replace(part, partitions=hive)
     elif set(PATTERN) & set(words) and not os.path.exists(words):  # noqa: PTH110
         matches = sorted(glob.glob(words, recursive=True))  # noqa: PTH207  (absolute ones too)
         if not matches:
             raise InputError(f"no file is named like {words}; check the pattern")
-        for one in matches:
-            yield from _parts(Path(one), fmt, form)
+        for match in matches:
+            yield from _parts(Path(match), fmt, form)
     else:
         yield _part(Path(words), words, fmt, form)
 
@@ -236,10 +236,10 @@ def _text_part(file: Path, shown: str, fmt: str, form: TextForm) -> Part:
         raise InputError(
             f"line 1 of {shown} is not UTF-8 text; save it in UTF-8, or name its encoding: --format encoding=…"
         ) from None
-    columns = tuple(one.partition(":")[0] for one in header) if fmt == "inter" else header
-    if twice := [one for one in columns if columns.count(one) > 1]:
+    columns = tuple(name.partition(":")[0] for name in header) if fmt == "inter" else header
+    if twice := [name for name in columns if columns.count(name) > 1]:
         raise InputError(f"{shown} has two columns named {twice[0]!r}; rename one")
-    lists = frozenset(one.partition(":")[0] for one in header if fmt == "inter" and one.endswith("_seq"))
+    lists = frozenset(name.partition(":")[0] for name in header if fmt == "inter" and name.endswith("_seq"))
     return Part(shown, columns, file, "csv", separator, skipped + (form.columns is None), form.encoding, lists)
 
 

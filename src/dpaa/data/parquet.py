@@ -49,7 +49,7 @@ def read_parquet(file: Path, columns: Sequence[str] | None = None, optional: Seq
     """
     with polars_errors(file):
         present = check_size(file, ())[0]
-        wanted = list(present if columns is None else [*columns, *(one for one in optional if one in present)])
+        wanted = list(present if columns is None else [*columns, *(name for name in optional if name in present)])
         rows = check_size(file, wanted)[1]
         if rows * len(wanted) * BYTES_PER_VALUE > memory_at_hand():
             raise InputError(f"{file} claims {rows:,} rows, more than the available memory; use a smaller file")

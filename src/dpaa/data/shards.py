@@ -34,7 +34,7 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Shard:
         """Read `3/16`."""
-        numbers = [int(one) for one in text.split("/") if re.fullmatch("[0-9]{1,5}", one)]
+        numbers = [int(number) for number in text.split("/") if re.fullmatch("[0-9]{1,5}", number)]
         if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1]:
             raise InputError(f"{text!r} is not a shard; write 3/16 for the third of sixteen")
         return cls(*numbers)

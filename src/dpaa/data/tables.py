@@ -77,7 +77,7 @@ class Part:
     def _scan(self, fields: Sequence[str]) -> str:
         """The records as a table function of DuckDB, every field as text."""
         quote = text('"' if self.separator in QUOTING else "")
-        types = ", ".join(f"{text(one)}: 'VARCHAR'" for one in fields)
+        types = ", ".join(f"{text(field)}: 'VARCHAR'" for field in fields)
         # Nothing is detected: DuckDB guesses from a sample, and what a later row has would be an error or
         # another type.
         options = (
@@ -127,7 +127,7 @@ class Table:
         if self.frame is not None:
             return tuple(self.frame.columns)
         every = [dict.fromkeys((*part.columns, *part.partitions)) for part in self.parts]
-        return tuple(one for one in every[0] if all(one in other for other in every))
+        return tuple(field for field in every[0] if all(field in other for other in every))
 
     def named(self, names: Sequence[str]) -> str | None:
         """Find the column with the first of these names that there is, in any case.
@@ -172,7 +172,7 @@ class Table:
                 files = ", ".join(text(escape(str(part.path))) for part in self.parts)
                 rows = f"read_json([{files}], format = 'newline_delimited', records = true, union_by_name = true)"
             lists = self.parts[0].lists
-            shown = (f"string_split({name(one)}, ' ') AS {name(one)}" if one in lists else name(one) for one in columns)
+            shown = (f"string_split({name(c)}, ' ') AS {name(c)}" if c in lists else name(c) for c in columns)
             return engine.frame(f"SELECT {', '.join(shown)} FROM {rows}")
 
     def place(self, row: int) -> str:
@@ -220,7 +220,7 @@ def define_rows(engine: Engine, table: Table, columns: Sequence[str]) -> None:
             f"hive_partitioning = {hive})"
         )
     else:
-        own = ", ".join(f"{name(one)} VARCHAR" for one in columns)
+        own = ", ".join(f"{name(column)} VARCHAR" for column in columns)
         # A table and no view: which lines are rejected is known after a scan, and every scan rejects them
         # again.
         engine.run(f"CREATE OR REPLACE TEMP TABLE raw ({own}, _torn VARCHAR, _part INT, _line BIGINT)")

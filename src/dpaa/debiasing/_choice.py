@@ -154,7 +154,7 @@ class Chooser:
         # Below what the confidence asks for, the users that choose would not confirm their own choice.  Going lower
         # gained little and broke the promise in 7% of the draws of one log (`scripts/decision_level.py`).
         least = float(ndtri(confidence))
-        for lower in (*(one for one in CERTAINTIES if one > least), least):
+        for lower in (*(c for c in CERTAINTIES if c > least), least):
             tried = self._boldest(safety, lower)
             if 2 * tried.count(self.base) > len(tried):
                 continue  # without most folds nothing is so certain
@@ -239,7 +239,7 @@ class Chooser:
         allowed = (score >= score[self.base]) & np.isfinite(score) & (accuracy >= 0.5)
         line = [index for index in pareto(accuracy, score) if allowed[index]]
         if len(line) > 2:
-            shares = [(one[line] - one[line].min()) / (np.ptp(one[line]) or 1.0) for one in (accuracy, score)]
+            shares = [(merit[line] - merit[line].min()) / (np.ptp(merit[line]) or 1.0) for merit in (accuracy, score)]
             return line[int(np.argmax(shares[0] + shares[1]))]
         return self.base if self.base in line or not line else line[0]
 

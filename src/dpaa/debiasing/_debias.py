@@ -195,7 +195,7 @@ class Debiased:
         -------
         plain data
         """
-        choice, names = self.choice, [one.name for one in self.measurer.estimates]
+        choice, names = self.choice, [estimate.name for estimate in self.measurer.estimates]
         points = [self.record(index) for index in range(len(self.points))]
         promise: dict[str, Any] | None = None
         if choice.promise is not None:
@@ -210,7 +210,7 @@ class Debiased:
             "k": self.statement.k,
             "users": {"all": len(self.base.accuracy[0]), "folds": len(self.chooser.folds)},
             "goals": [goal.as_json(self.statement.k) for goal in self.measurer.goals],
-            "estimates": [one.as_json() for one in self.measurer.estimates],
+            "estimates": [estimate.as_json() for estimate in self.measurer.estimates],
             "validation": self.validation.as_json(),
             "base": points[self.chooser.base],
             "chosen": points[choice.index],
@@ -462,9 +462,9 @@ def _swept_points(
         )
     swept: list[Point] = []
     # One pass over the scores serves all re-rankers; with a budget each has its own, so that the call can end in time.
-    groups = [[one for sweep in sweeps for one in sweep]] if clock.at(1) is None else sweeps
+    groups = [[r for sweep in sweeps for r in sweep]] if clock.at(1) is None else sweeps
     longest = 0.0
-    for name in (one for one in order if one not in few):
+    for name in (name for name in order if name not in few):
         for group in groups:
             if swept and not clock.allows(longest):
                 notes.append(f"the time was up before all re-rankers were measured over {name}")

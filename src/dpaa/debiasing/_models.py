@@ -147,7 +147,7 @@ class ModelStore:
         -------
         Resolved folder → name among the models: that of the folder where it is free, else its path
         """
-        own = {resolve_path(self.folder / MODELS / name): name for name in (find_method(one).name for one in methods)}
+        own = {resolve_path(self.folder / MODELS / kind.name): kind.name for kind in map(find_method, methods)}
         names: dict[Path, str] = {}
         for run in runs:
             path = resolve_path(RunFolder(run).path)

@@ -270,8 +270,8 @@ class Measurer:
 
     def swept(self, model: str, method: Method, rerankers: Sequence[Reranker]) -> list[Point]:
         """Measure a model with each re-ranker: one pass over the scores for the dial, one for all others."""
-        kappas = [one.kappa for one in rerankers if isinstance(one, Dial) and one.kappa]
-        others = [one for one in rerankers if not isinstance(one, Dial)]
+        kappas = [r.kappa for r in rerankers if isinstance(r, Dial) and r.kappa]
+        others = [r for r in rerankers if not isinstance(r, Dial)]
         points = []
         if kappas:
             lists = self.evaluator.lists_of(dialled_family(method, kappas), len(kappas), method.graph.device)

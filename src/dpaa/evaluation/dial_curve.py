@@ -150,7 +150,7 @@ class DialCurve:
         stored = cast("dict[str, Any]", content)
         try:
             check_objective(stored["objective"])
-            points = tuple(DialPoint.of(one, stored["k"]) for one in stored["curve"])
+            points = tuple(DialPoint.of(row, stored["k"]) for row in stored["curve"])
             curve = TypeAdapter(cls).validate_python(stored | {"points": points, "kappa": active_kappa(stored)})
             curve.in_words()  # needs the points at κ = 0 and at the suggested κ
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError):

@@ -162,7 +162,7 @@ class Evaluator:
         group_by: str | None = None,
     ) -> None:
         several = k if isinstance(k, Iterable) and not isinstance(k, str | bytes) else [k]
-        cuts = tuple(sorted({need_whole(one, "k") for one in several}))
+        cuts = tuple(sorted({need_whole(length, "k") for length in several}))
         longest = max(cuts, default=0)
         if not 0 < longest <= max(dataset.n_items, LONGEST_LIST):
             raise InputError(f"lists of {longest:,} items: the dataset has {dataset.n_items:,}; choose a smaller k")
@@ -309,13 +309,13 @@ class Evaluator:
         -------
         (re-rankers, users, largest k) item indices
         """
-        ranker = self._ranker(method.graph.device, any(one.together for one in rerankers))
+        ranker = self._ranker(method.graph.device, any(r.together for r in rerankers))
         scorer, about = method.scorer(ranker.columns), Candidates(method.graph, ranker.columns)
 
         def variants(index: Tensor) -> Iterator[tuple[Tensor, Pick]]:
             scores = scorer(index)
-            for one in rerankers:
-                yield scores.clone(), partial(reranked, one, users=index, candidates=about)
+            for reranker in rerankers:
+                yield scores.clone(), partial(reranked, reranker, users=index, candidates=about)
 
         return self._collected(ranker.ranked(self.users, self.protocol.k[-1], variants), len(rerankers))
 

@@ -92,7 +92,7 @@ def at_k(name: str, k: int) -> str:
 
 def of_kind(*kinds: str) -> list[Metric]:
     """The metrics of these kinds, in the table's order."""
-    return [one for one in METRICS.values() if one.kind in kinds]
+    return [metric for metric in METRICS.values() if metric.kind in kinds]
 
 
 def explain(key: str) -> Metric | None:
@@ -398,8 +398,8 @@ def measure_all(truth: GroundTruth, lists: Array, cuts: Sequence[int]) -> Measur
         # Of the largest k at the end: one table per user would else have a column per metric and k.
         per_row = dict(_accuracy(at, k))
         of_all: dict[str, Any] = {}
-        for one in of_kind("popularity", "spread"):
-            (per_row if one.per_user else of_all)[f"{one.name}@{k}"] = one.formula(at)
+        for metric in of_kind("popularity", "spread"):
+            (per_row if metric.per_user else of_all)[f"{metric.name}@{k}"] = metric.formula(at)
         of_all |= exposures(at, k)
         metrics |= {name: bias.mean_of_known(values) for name, values in per_row.items()} | of_all
         metrics |= _by_users(truth, per_row, k)
@@ -414,11 +414,11 @@ def _accuracy(at: Context, k: int) -> Iterator[tuple[str, Floats]]:
     of_columns = ((f"/{name}", group) for name, group in at.truth.groups.items())
     for suffix, group in (("", None), ("/popular", popular), ("/niche", ~popular), *of_columns):
         part = at.of_items(group)
-        for one in of_kind("accuracy"):
-            if "=" not in suffix or one.name in OF_COLUMNS:
+        for metric in of_kind("accuracy"):
+            if "=" not in suffix or metric.name in OF_COLUMNS:
                 values = np.full(len(at.lists), np.nan)
-                values[part.rows] = one.formula(part)
-                yield f"{one.name}@{k}{suffix}", values
+                values[part.rows] = metric.formula(part)
+                yield f"{metric.name}@{k}{suffix}", values
 
 
 def exposures(at: Context, k: int) -> dict[str, float]:
@@ -435,8 +435,8 @@ def exposures(at: Context, k: int) -> dict[str, float]:
     parts = {name: at.of_group(index) for index, name in enumerate(at.truth.groups)}
     columns = {name.partition("=")[0]: at for name in parts}
     return {
-        f"{one.name}@{k}/{where}": one.formula(part)
-        for one in of_kind("exposure")
+        f"{metric.name}@{k}/{where}": metric.formula(part)
+        for metric in of_kind("exposure")
         for where, part in (columns | parts).items()
     }
 
@@ -444,12 +444,12 @@ def exposures(at: Context, k: int) -> dict[str, float]:
 def _by_users(truth: GroundTruth, per_row: dict[str, Array], k: int) -> dict[str, float]:
     """Means over users by taste, and over warm and cold users where there are both."""
     cold = truth.taste < 0
-    by_taste = [one for one in METRICS.values() if one.per_user and one.by_taste]
+    by_taste = [metric for metric in METRICS.values() if metric.per_user and metric.by_taste]
     groups = [(f"/{taste}-tastes", truth.taste == index, by_taste) for index, taste in enumerate(TASTES)]
     if cold.any():
         groups += [("/warm-users", ~cold, of_kind("accuracy")), ("/cold-users", cold, of_kind("accuracy"))]
     return {
-        f"{one.name}@{k}{suffix}": bias.mean_of_known(per_row[f"{one.name}@{k}"][rows])
+        f"{metric.name}@{k}{suffix}": bias.mean_of_known(per_row[f"{metric.name}@{k}"][rows])
         for suffix, rows, counted in groups
-        for one in counted
+        for metric in counted
     }

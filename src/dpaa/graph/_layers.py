@@ -160,7 +160,7 @@ def edge_cosines(graph: BipartiteGraph, table: TiledTable, columns: Columns | No
     (n_edges,) cosines
     """
     columns = columns or Columns(table.columns[-1].stop)
-    squares = columns.joined([one for tile in table.tiles for one in unit_sums(tile.square())])
+    squares = columns.joined([sums for tile in table.tiles for sums in unit_sums(tile.square())])
     norms = columns.over_all(squares).sqrt()
     items = graph.edge_item + graph.n_users
     parts = norms.new_empty(len(squares), graph.n_edges)
@@ -168,7 +168,7 @@ def edge_cosines(graph: BipartiteGraph, table: TiledTable, columns: Columns | No
         part = slice(first, first + EDGE_BLOCK)
         user, item = graph.edge_user[part], items[part]
         products = [unit_sums(tile.index_select(0, user).mul_(tile.index_select(0, item))) for tile in table.tiles]
-        parts[:, part] = columns.joined([one for tile in products for one in tile])
+        parts[:, part] = columns.joined([product for tile in products for product in tile])
     dots = columns.over_all(parts)
     scale = norms.index_select(0, graph.edge_user).mul_(norms.index_select(0, items))
     return torch.where(scale > 0, dots / scale, torch.zeros_like(dots)).clamp_(-1.0, 1.0)

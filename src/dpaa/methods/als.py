@@ -37,7 +37,7 @@ class ALS(ClosedForm):
     def learn(self) -> None:
         """Factorise by `implicit`; a repeated pair counts once."""
         implicit, limits = (
-            import_extra(one, "method als", "references") for one in ("implicit.cpu.als", "threadpoolctl")
+            import_extra(module, "method als", "references") for module in ("implicit.cpu.als", "threadpoolctl")
         )
         graph = self.graph
         edges = (graph.edge_user.numpy(), graph.edge_item.numpy())

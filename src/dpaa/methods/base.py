@@ -145,7 +145,7 @@ def _checked_fields(kind: type[Method]) -> type[BaseModel]:
             continue
         default = given[0]
         if not isinstance(default, FieldInfo):  # `layers: int = 2` in a subclass keeps the parent's bounds
-            parent = next((one for one in given if isinstance(one, FieldInfo)), None)
+            parent = next((value for value in given if isinstance(value, FieldInfo)), None)
             default = default if parent is None else FieldInfo.merge_field_infos(parent, default=default)
         fields[name] = (hint, default)
     checked: type[BaseModel] = create_model(kind.__name__, __config__=_CONFIG, **fields)
@@ -272,7 +272,8 @@ class Method(ABC):
         declared: dict[str, tuple[str | int, ...]] = {}
         for kind in reversed(type(self).__mro__):
             declared |= vars(kind).get("saved", {})
-            declared |= {name: one.shape for name, one in vars(kind).items() if isinstance(one, _Fitted) and one.shape}
+            fitted = {name: mark for name, mark in vars(kind).items() if isinstance(mark, _Fitted)}
+            declared |= {name: mark.shape for name, mark in fitted.items() if mark.shape}
         return {name: tuple(sizes.get(size, size) for size in shape) for name, shape in declared.items()}
 
     def state(self) -> dict[str, Tensor]:

@@ -222,7 +222,8 @@ class PopularityVectors(GraphMethod):
     def _levels(self) -> tuple[Tensor, Tensor]:
         """Index of each user's and of each item's count among those that occur."""
         graph = self.graph
-        users, items = (torch.unique(one, return_inverse=True)[1] for one in (graph.user_degree, graph.item_degree))
+        degrees = graph.user_degree, graph.item_degree
+        users, items = (torch.unique(degree, return_inverse=True)[1] for degree in degrees)
         return users, items
 
     def popularity_vectors(self, stream: int) -> dict[str, Tensor]:

@@ -73,7 +73,7 @@ class SGL(WholeTable):
         if not self.contrast_weight:
             return fit
         assert isinstance(rows, TableRows)
-        views = [mean_of_layers(list(one.differentiable_layers(rows.table)), True) for one in self.thinned(batch.epoch)]
+        views = [mean_of_layers(list(g.differentiable_layers(rows.table)), True) for g in self.thinned(batch.epoch)]
         contrast = fit.new_zeros(())
         sides = [torch.split(view, [self.graph.n_users, self.graph.n_items]) for view in views]
         for nodes, one, two in zip((batch.users, batch.positive), *sides, strict=True):

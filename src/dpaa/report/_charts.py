@@ -142,15 +142,15 @@ def line(
     alt = altair()
     shown = ["{:.1%}".format if kind == "percent" else "{:.4g}".format for kind in (x_axis, y_axis)]
     rows: list[dict[str, Any]] = [
-        {"name": one.name, "x": float(a), "y": float(b), "tip": f"{one.name}: {shown[0](a)} → {shown[1](b)}"}
-        for one in lines
-        for a, b in zip(one.x, one.y, strict=True)
+        {"name": line.name, "x": float(a), "y": float(b), "tip": f"{line.name}: {shown[0](a)} → {shown[1](b)}"}
+        for line in lines
+        for a, b in zip(line.x, line.y, strict=True)
         if b is not None
     ]
     table = pl.DataFrame(rows, schema={"name": pl.String, "x": pl.Float64, "y": pl.Float64, "tip": pl.String})
-    names = [one.name for one in lines]
-    colours = [SOFT if one.index is None else colour(one.index) for one in lines]
-    cycles = [None if one.index is None else one.index // len(PALETTE) for one in lines]
+    names = [line.name for line in lines]
+    colours = [SOFT if line.index is None else colour(line.index) for line in lines]
+    cycles = [None if line.index is None else line.index // len(PALETTE) for line in lines]
     dashes = [[3, 3] if cycle is None else DASHES[cycle % len(DASHES)] for cycle in cycles]
     base = alt.Chart(table).encode(
         x=_axis("X", x, x_axis, [row["x"] for row in rows]),
@@ -158,7 +158,7 @@ def line(
         color=_legend(names, colours, symbolType="stroke"),
     )
     # Few points are drawn as dots; along longer lines some unseen ones carry the values for the pointer.
-    longest = max((len(one.x) for one in lines), default=0)
+    longest = max((len(line.x) for line in lines), default=0)
     few, hints = longest <= HINTS, table[:: max(1, -(-longest // HINTS))]
     points = base.properties(data=hints).mark_point(filled=True, size=46 if few else 160, opacity=int(few))
     dashed = by_name("StrokeDash", names, dashes)

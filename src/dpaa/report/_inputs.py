@@ -289,7 +289,7 @@ class Inputs:
 
     def of(self, kind: type[D]) -> list[D]:
         """Documents of a kind: comparisons, audits or frontiers."""
-        return [one for one in self.documents if isinstance(one, kind)]
+        return [document for document in self.documents if isinstance(document, kind)]
 
 
 def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:

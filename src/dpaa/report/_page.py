@@ -152,13 +152,13 @@ def backtest(content: Mapping[str, Any]) -> Section:
     origins = [period["origin"] for period in content["periods"]]
     for origin, period in zip(origins, content["periods"], strict=True):
         results = [*period["earlier"], period["chosen"], period["never_updated"]]
-        chosen = [f"chosen {one}" for one in origins[: len(period["earlier"]) + 1]]
-        for name, one in zip([*chosen, "first, never updated"], results, strict=True):
-            if one and one["verdict"]:
-                change, least = (signed(one["change"][key]) for key in ("estimate", "low"))
-                tip = f"{name}, in the period from {origin}: {one['name']}, {change} (at least {least})"
-                cells.append({"row": name, "column": origin, "text": change, "name": one["verdict"], "tip": tip})
-                rows.append([name, origin, one["name"], change, least, one["verdict"]])
+        chosen = [f"chosen {earlier}" for earlier in origins[: len(period["earlier"]) + 1]]
+        for name, result in zip([*chosen, "first, never updated"], results, strict=True):
+            if result and result["verdict"]:
+                change, least = (signed(result["change"][key]) for key in ("estimate", "low"))
+                tip = f"{name}, in the period from {origin}: {result['name']}, {change} (at least {least})"
+                cells.append({"row": name, "column": origin, "text": change, "name": result["verdict"], "tip": tip})
+                rows.append([name, origin, result["name"], change, least, result["verdict"]])
     chart = grid(cells, KEPT, f"NDCG@{content['call']['k']} against the baseline, in the period from")
     numbers = table("Every choice in every period", ["row", "from", "choice", "NDCG", "at least", "promise"], rows)
     description = "What each choice did to accuracy in the periods after it, and whether the promise was kept."

@@ -92,7 +92,7 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     held_out = frontier.held_out
     how = f"{_with_meaning(chosen)} in place of {base.name}, on {held_out.users:,} validation users"
     how += ", each excluded from the selection" if held_out.folds else ""
-    before, after = ({key: v for key, v in one.items() if v is not None} for one in (held_out.base, held_out.chosen))
+    before, after = ({key: v for key, v in m.items() if v is not None} for m in (held_out.base, held_out.chosen))
     users = f"users with a less accurate list; {held_out.better:.0%} get a more accurate one"
     return headline, how, [*_tiles(before, after, frontier.k), (users, "", f"{held_out.worse:.0%}", "")]
 
@@ -163,8 +163,8 @@ def exposure(inputs: Inputs) -> Section:
 
 def by_decile(name: str, lines: Sequence[Line], of: str) -> Figure:
     """Shares of exposure by popularity decile as lines, with their table."""
-    rows = [[one.name, *(number(value, ".1%") for value in one.y)] for one in lines]
-    last = "; ".join(f"{one.name} {one.y[-1]:.0%}" for one in lines[:12])
+    rows = [[line.name, *(number(value, ".1%") for value in line.y)] for line in lines]
+    last = "; ".join(f"{line.name} {line.y[-1]:.0%}" for line in lines[:12])
     axes = ("popularity decile (1 = rarest items, 10 = most popular)", "share of exposure")
     return Figure(
         name,
@@ -342,8 +342,8 @@ def _dial(name: str, curve: DialCurve, suffix: str) -> Figure:
 def training(inputs: Inputs) -> Section:
     """Validation accuracy and loss over the epochs."""
     charts: dict[str, tuple[str, Callable[[dict[str, Any]], float | None]]] = {
-        "training-accuracy": ("validation recall@20", lambda one: one["valid"].get("recall@20")),
-        "training-loss": ("training loss", lambda one: one["loss"]),
+        "training-accuracy": ("validation recall@20", lambda epoch: epoch["valid"].get("recall@20")),
+        "training-loss": ("training loss", lambda epoch: epoch["loss"]),
     }
     runs, figures = [run for run in inputs.runs if run.history], {}
     for name, (y, value) in charts.items():
@@ -374,8 +374,8 @@ def trace_figures(trace: Trace) -> dict[str, Chart]:
     -------
     name of a figure → chart
     """
-    weights = {f"layer {one.layer} → {one.layer + 1}": one.relative for one in trace.weights}
-    premises = {f"{one.where}, {one.vectors}": one.iiw for one in trace.premises}
+    weights = {f"layer {weight.layer} → {weight.layer + 1}": weight.relative for weight in trace.weights}
+    premises = {f"{p.where}, {p.vectors}": p.iiw for p in trace.premises}
     charts = {}
     for name, series, y in (
         ("relative-weights", weights, "message weight, relative to LightGCN's"),

@@ -48,7 +48,7 @@ def chapters(name: str, plan: Plan) -> Iterator[Chapter]:
     the chapters, lazily: asking for the next one trains it
     """
     if name != ALL and name not in CHAPTERS:
-        known = [*("hyperparameters" if one == "settings" else one for one in CHAPTERS), ALL, "field"]
+        known = [*("hyperparameters" if chapter == "settings" else chapter for chapter in CHAPTERS), ALL, "field"]
         raise InputError(f"there is no table {name!r}; use one of {', '.join(known)}")
     if not plan.folders:
         raise InputError("there is no data to run on; name a folder with --data coat=DIR, yahoo-r3=DIR or kuairec=DIR")
@@ -120,7 +120,7 @@ def _real_chapter(
 
 
 def _failures(results: Sequence[RunResult]) -> list[str]:
-    failed = [(one, one.details["failed"]) for one in results if "failed" in one.details]
+    failed = [(result, result.details["failed"]) for result in results if "failed" in result.details]
     return [f"{one.data} {one.label} seed {one.seed}: {why}" for one, why in failed]
 
 
@@ -201,7 +201,7 @@ def _hyperparameters(plan: Plan) -> Chapter:
         tuned = [level for level in map(plan.tuned_severity, plan.severities) if level is not None]
         levels = sorted(set(tuned)) or plan.severities[:1]
         where += [(f"s={level:g}", f"KuaiRec, severity {level:g}", plan.severity_folder(level)) for level in levels]
-    tables = [_hyperparameter_table(plan, *one) for one in where]
+    tables = [_hyperparameter_table(plan, *place) for place in where]
     how = "Chosen by validation recall@20 where the budget tunes, else defaults; the test split was not opened."
     return Chapter("settings", "Best hyperparameters", (how,), tables, missing=plan.missing)
 

@@ -126,7 +126,7 @@ def read_results(file: Path) -> dict[tuple[str, str], _FieldResult]:
         raise InputError(
             f"{file} is not a file of results ({' '.join(str(error).split())[:150]}); restore it"
         ) from None
-    return {(one.data, one.row): one for one in results}
+    return {(result.data, result.row): result for result in results}
 
 
 def run_field(
@@ -265,7 +265,7 @@ def field_chapter(rows: Sequence[FieldRow], results: dict[tuple[str, str], _Fiel
         of_data = [row for row in rows if row.data == data]
         if left := [row.row for row in of_data if (data, row.row) not in results]:
             missing.append(f"not measured on {data} yet: {', '.join(left)}")
-        for row in (one for one in of_data if one.published or one.row not in left):
+        for row in (cell for cell in of_data if cell.published or cell.row not in left):
             result = results.get((data, row.row))
             cells = {name: Cell(_values(result, name), row.published.get(name)) for name in METRICS}
             about = ["–"] * 3
@@ -320,9 +320,9 @@ def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _Fie
     -------
     a sentence
     """
-    far = [abs(one) for one in differences(rows, results).values()]
-    near = [f"{sum(one <= limit for one in far)} within {limit:.0%}" for limit in WITHIN]
-    above = sum(one > WITHIN[0] for one in differences(rows, results).values())
+    far = [abs(change) for change in differences(rows, results).values()]
+    near = [f"{sum(change <= limit for change in far)} within {limit:.0%}" for limit in WITHIN]
+    above = sum(change > WITHIN[0] for change in differences(rows, results).values())
     published = sum(bool(row.published) for row in rows)
     measured = f"{len(far)} of {published} rows with a published recall@20 are measured"
     return f"{measured}: {', '.join(near)}; {above} more than 2% above it."

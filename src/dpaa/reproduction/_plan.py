@@ -88,7 +88,7 @@ def _is_official(name: str, folder: Path) -> bool:
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}; name the folder that holds the dataset's files")
     folders = (folder, folder / "data") if name == "kuairec" else (folder,)
-    return any((one / file).exists() for one in folders for file in PUBLISHED[name].files)
+    return any((home / file).exists() for home in folders for file in PUBLISHED[name].files)
 
 
 def _listed(folder: Path, split: str, name: str) -> Path:
@@ -397,7 +397,7 @@ class Plan:
             fingerprint=fingerprint,
             settings=study.best.settings,
             valid=study.best.value,
-            trials=sum(one.state in TRAINED for one in study.trials),
+            trials=sum(trial.state in TRAINED for trial in study.trials),
             seconds=round(time.monotonic() - began, 1),
             fixed=fixed,
             tuning=tuning.effort(),

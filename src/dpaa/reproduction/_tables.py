@@ -182,10 +182,10 @@ def measured(results: Sequence[RunResult], labels: Mapping[str, str], columns: S
     by_column = []
     for column in columns:
         values: dict[str, list[float]] = {label: [] for label in labels.values()}
-        for one in results:
-            value = one.value(column.metric, column.overlap)
-            if one.data == column.data and one.label in values and value is not None:
-                values[one.label].append(value)
+        for result in results:
+            value = result.value(column.metric, column.overlap)
+            if result.data == column.data and result.label in values and value is not None:
+                values[result.label].append(value)
         form = ".1f" if column.metric.startswith("arp") else ".4f"  # ARP counts pairs, all others are below 1
         cells = [Cell(tuple(values[labels[row]]), column.printed.get(paper.row_of(row)), form) for row in labels]
         by_column.append(ranked(cells) if column.metric.startswith(ACCURACY) else cells)

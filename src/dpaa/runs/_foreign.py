@@ -97,7 +97,7 @@ def _of_lists(recs: Recommendations, data: Dataset, k: int) -> tuple[Method, lis
 
 
 def _of_vectors(tables: Any, data: Dataset, ids: tuple[Any, Any], name: str) -> tuple[Method, list[str]]:
-    if len(tables) != 2 or any(one is None for one in ids):
+    if len(tables) != 2 or any(column is None for column in ids):
         raise InputError(f"{name} must be two tables, of users and items, with the user_ids and item_ids of their rows")
     aligned, notes = [], []
     for what, table, own, known in zip(("user", "item"), tables, ids, (data.user_ids, data.item_ids), strict=True):
@@ -143,7 +143,7 @@ def _read_arrays(file: Path) -> list[NDArray[Any]]:
         # Sizes from the archive's directory, before anything is unpacked: a small file may hold terabytes of
         # zeros.
         with zipfile.ZipFile(file) as packed:
-            size = sum(one.file_size for one in packed.infolist())
+            size = sum(entry.file_size for entry in packed.infolist())
         if size > memory_at_hand() / 2:
             raise ValueError(f"{size / 1e9:,.1f} GB, more than half of the memory at hand")
         with np.load(file, allow_pickle=False) as arrays:

@@ -137,7 +137,7 @@ class People:
             # A product of fewer rows may round differently: blocks begin where those of the whole would.
             begin, end = first // step * step, -(-last // step) * step  # whole blocks are computed
             blocks = rank(source, members[begin:end])
-            rows = ((items, scores) for one in blocks for items, scores in zip(one.items, one.scores, strict=True))
+            rows = ((items, scores) for top in blocks for items, scores in zip(top.items, top.scores, strict=True))
             return islice(rows, first - begin, None)
 
         readers = list(map(reader, range(len(SOURCES))))
@@ -323,7 +323,7 @@ class ItemColumns:
         for name, wanted in only.items():
             codes, texts = self.coded(name)
             several = wanted if isinstance(wanted, Iterable) and not isinstance(wanted, str) else [wanted]
-            values = sorted({str(one).lower() if isinstance(one, bool) else str(one) for one in several})
+            values = sorted({str(value).lower() if isinstance(value, bool) else str(value) for value in several})
             present = texts.is_in(values).arg_true().to_numpy()
             if not len(present):
                 examples = ", ".join(map(repr, texts.head(3)))

@@ -247,7 +247,7 @@ async def recommend_many(body: RecommendBody, service: TheService) -> Response:
     if bool(body.users) == bool(body.histories):
         raise HTTPException(400, "give either users or histories")
     parameters = service.parameters(body)
-    queries = [service.of_user(parameters, find(service.model.user_ids, one)) for one in body.users or ()]
+    queries = [service.of_user(parameters, find(service.model.user_ids, user)) for user in body.users or ()]
     queries += [service.of_history(parameters, items) for items in body.histories or ()]
     answers = await service.batcher.ask(*queries)
     key, who = ("user", body.users) if body.users else ("history", list(range(len(queries))))

@@ -128,8 +128,8 @@ class _Workers(Multiprocess):
 
     def terminate_all(self) -> None:
         """Close the listening sockets first: a connection that no worker will take must be refused, not reset."""
-        for one in self.sockets:
-            one.close()
+        for listening in self.sockets:
+            listening.close()
         super().terminate_all()
 
 

@@ -210,7 +210,7 @@ class Snapshot:
         lists = compute(self.model, [Query(parameters, user) for user in users.tolist()])
         if isinstance(lists[0], Exception):  # all of them: they are ranked in one call
             raise lists[0]
-        sample = users, [one.items for one in lists if isinstance(one, Listed)]
+        sample = users, [answer.items for answer in lists if isinstance(answer, Listed)]
         if len(self._samples) < KEPT_SAMPLES:  # never more, whatever values requests come up with
             self._samples[parameters.group] = sample
         return sample
@@ -267,7 +267,7 @@ class Snapshot:
                 before, metric = {"name": chosen["model"], "dial": 0.0, "rerank": "none"}, None
             elif own := stored_reranker(base["rerank"], self.name):
                 before["rerank"] = own.in_words()
-            values = [one["metrics"].get(metric) for one in (base, chosen)]
+            values = [point["metrics"].get(metric) for point in (base, chosen)]
             accuracy = None if None in values else {"metric": metric, "values": values}
             return {"before": before, "after": chosen["name"], "accuracy": accuracy, "sentences": sentences}
         except (AttributeError, KeyError, TypeError, InputError):  # an older format, or a plug-in that is not installed
@@ -296,7 +296,7 @@ def find(ids: pl.Series, given: Id) -> int:
 
 def find_all(ids: pl.Series, given: list[Id]) -> Ints:
     """Indices of the known ids, ascending and distinct; unknown ones cannot be recommended anyhow."""
-    return np.array(sorted({row for one in given if (row := find(ids, one)) >= 0}), dtype=np.int64)
+    return np.array(sorted({row for id_ in given if (row := find(ids, id_)) >= 0}), dtype=np.int64)
 
 
 def search(ids: pl.Series, titles: pl.Series | None, words: str, most: int) -> Ints:

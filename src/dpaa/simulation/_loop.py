@@ -349,7 +349,7 @@ def simulate(
     for value, name in ((rounds, "rounds"), (k, "k")):
         need_whole(value, name)
     which = (
-        range(need_whole(seeds, "seeds")) if isinstance(seeds, int) else [need_whole(one, "seed", 0) for one in seeds]
+        range(need_whole(seeds, "seeds")) if isinstance(seeds, int) else [need_whole(seed, "seed", 0) for seed in seeds]
     )
     if not which:
         raise InputError("name at least one seed")

@@ -123,7 +123,7 @@ def plan(
         need_whole(users_per_day, "users per day")
     first, second = (entry.evaluations[0] for entry in entries)
     needs = []
-    for name in (full_name(one, k, list(first.metrics)) for one in metrics):
+    for name in (full_name(metric, k, list(first.metrics)) for metric in metrics):
         values = per_user_values(first, name), per_user_values(second, name)
         if values[0] is None or values[1] is None:
             raise InputError(f"{name} is not a mean over users, so no test can be planned; choose e.g. ndcg")

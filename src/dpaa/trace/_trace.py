@@ -151,7 +151,7 @@ class Trace:
         -------
         all fields, the rule, and the verdict of each premise
         """
-        verdicts = [asdict(one) | {"change": one.change, "verdict": one.verdict} for one in self.premises]
+        verdicts = [asdict(p) | {"change": p.change, "verdict": p.verdict} for p in self.premises]
         return asdict(self) | {"rule": RULE, "premises": verdicts}
 
 
@@ -286,7 +286,7 @@ def _verdict(name: str, weighted: DPAA | None, premises: list[Premise], rare_edg
     layer, where = (None, "the read-out") if source == "readout" else (0, "layer 0")
     whose = {"own": "the run's own", "pretrained": "the pre-trained model's"}
     chosen = [premise for premise in premises if premise.layer == layer]
-    verdicts = " and ".join(f"{VERDICTS[one.verdict]} in {whose[one.vectors]} vectors" for one in chosen)
+    verdicts = " and ".join(f"{VERDICTS[premise.verdict]} in {whose[premise.vectors]} vectors" for premise in chosen)
     weak = f"; only {rare_edges:,} edges lead to the rarest fifth of the items: too few to rely on"
     begins = f"{name} weights" if source else "DPAA would weight"
     return f"{begins} messages by {where}: there the premise {verdicts}{weak if rare_edges < FEW else ''}"

@@ -150,7 +150,7 @@ def whole_state(tables: Tables, best: dict[str, Tensor], adam: dict[str, Tensor]
     """
     parts = {"method": tables.snapshot(), "best": best, "adam": adam}
     tensors = {f"{part}.{name}": tensor for part, state in parts.items() for name, tensor in state.items()}
-    return {n: tables.columns.to_leader(one) if _is_cut(n, tables) else one for n, one in tensors.items()}
+    return {n: tables.columns.to_leader(tensor) if _is_cut(n, tables) else tensor for n, tensor in tensors.items()}
 
 
 def resume(

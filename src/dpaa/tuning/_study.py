@@ -68,7 +68,7 @@ class _SameRatePruner(optuna.pruners.MedianPruner):
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         def similar(other: FrozenTrial) -> bool:
-            rates = [float(one.params["learning_rate"]) for one in (trial, other) if "learning_rate" in one.params]
+            rates = [float(t.params["learning_rate"]) for t in (trial, other) if "learning_rate" in t.params]
             return len(rates) != 1 and (not rates or max(rates) <= SIMILAR_RATES * min(rates))
 
         compared = optuna.create_study(direction="maximize")  # in memory
@@ -289,7 +289,7 @@ class Study:
         trial.set_user_attr(OUTCOME, outcome | {"seconds": round(time.perf_counter() - began, 3)})
         if pruned:
             raise optuna.TrialPruned
-        return self.goal.merit(outcome["metrics"], [one.metrics for one in self.trials() if one.metrics])
+        return self.goal.merit(outcome["metrics"], [trial.metrics for trial in self.trials() if trial.metrics])
 
     def retrain(self, data: Dataset, trial: Trial, seed: int) -> dict[str, Any]:
         """Train the hyperparameters of a trial with another seed into a run folder, unless that is done.

@@ -86,17 +86,17 @@ def search_space(
         space = {**({"learning_rate": GraphMethod.grid["learning_rate"]} if trained else {}), **method.grid}
     elif name == "wide":  # the shared ranges, and the method's own lists stretched to ranges
         fields, shared = method.hyperparameters.model_fields, SHARED if trained else {}
-        kept = [one for one in own if one not in shared or one in method.wide]
-        space = shared | {one: _stretched(own[one], fields[one]) for one in kept}
+        kept = [key for key in own if key not in shared or key in method.wide]
+        space = shared | {key: _stretched(own[key], fields[key]) for key in kept}
     elif name == "lists":  # a 0 in a list is tried as a 0, which no range offers
-        space = (SHARED_LISTS if trained else {}) | {one: own[one] for one in own if one not in SHARED_LISTS}
+        space = (SHARED_LISTS if trained else {}) | {key: own[key] for key in own if key not in SHARED_LISTS}
     else:
         raise InputError(f"there is no search space {name!r}; choose one of wide, paper, lists")
-    for one, tried in values.items():
-        if one in fixed or not tried:
-            raise InputError(f"hyperparameter {one}: no value to try, or it is fixed too; write {one}=1,2")
-        space[one] = tuple(dict.fromkeys(getattr(method(**{one: value}), one) for value in tried))
-    return {one: dimension for one, dimension in space.items() if one not in fixed}
+    for key, tried in values.items():
+        if key in fixed or not tried:
+            raise InputError(f"hyperparameter {key}: no value to try, or it is fixed too; write {key}=1,2")
+        space[key] = tuple(dict.fromkeys(getattr(method(**{key: value}), key) for value in tried))
+    return {key: dimension for key, dimension in space.items() if key not in fixed}
 
 
 def _stretched(values: Sequence[Any], field: FieldInfo) -> Dimension:
@@ -142,7 +142,7 @@ def in_words(space: Space) -> dict[str, str]:
     def text(value: object) -> str:
         return f"{value:g}" if isinstance(value, float) else str(value)
 
-    return {name: " · ".join(map(text, one if isinstance(one, tuple) else (one,))) for name, one in space.items()}
+    return {name: " · ".join(map(text, v if isinstance(v, tuple) else (v,))) for name, v in space.items()}
 
 
 def size(space: Space) -> int | None:

@@ -175,4 +175,4 @@ class TuningGoal:
         the complete ones
         """
         complete = [trial for trial in trials if trial.state == "complete"]
-        return sorted(complete, key=lambda trial: -self.merit(trial.metrics, [one.metrics for one in complete]))
+        return sorted(complete, key=lambda trial: -self.merit(trial.metrics, [t.metrics for t in complete]))

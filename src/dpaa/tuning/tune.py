@@ -216,7 +216,7 @@ def _search(study: Study, data: Dataset, jobs: int, say: Callable[[str], None]) 
             trials = study.write()
             (state,) = [trial.state for trial in trials if trial.number == number] or ["missing"]
             done = sum(trial.state in TRAINED for trial in trials)
-            best = "".join(f", best {goal.key} {one.value:.4f}" for one in goal.ranked(trials)[:1])
+            best = "".join(f", best {goal.key} {trial.value:.4f}" for trial in goal.ranked(trials)[:1])
             say(f"{done} of {wanted}: trial {number} {state}{best}")
 
 
