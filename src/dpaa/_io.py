@@ -254,12 +254,12 @@ def write_file(target: str | Path, content: Content, remedy: str, *, make_folder
 @contextmanager
 def _parents(target: Path) -> Iterator[None]:
     """Make the missing parents of a file or folder; they are removed where it comes to nothing."""
-    made = missing_folders(target)
+    missing = missing_folders(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield
     except BaseException:
-        remove_empty(made)
+        remove_empty(missing)
         raise
 
 

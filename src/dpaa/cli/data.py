@@ -143,9 +143,9 @@ def _append(files: list[str], dataset: Path, out_folder: Path | None, overwrite:
     with locked(lock_of(resolve_path(dataset)), wait=True):
         items, drop = how.attributes, how.invalid is not None
         table = open_log(files, **how.reading)
-        made = dpaa.read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
-        _write(made, out_folder or dataset, overwrite or out_folder is None)
-    how.write_invalid(made.invalid)
+        data = dpaa.read_dataset(dataset).append(table, names=how.names, items=items, drop_invalid=drop)
+        _write(data, out_folder or dataset, overwrite or out_folder is None)
+    how.write_invalid(data.invalid)
 
 
 def _folders(out_folder: Path, parts: dict[str, Any], overwrite: bool) -> dict[Path, Any]:
@@ -183,9 +183,9 @@ def splits(
     how.check(overwrite)
     check_target(out_folder, overwrite)
     items, recipe = how.attributes, {"columns": how.names, **how.reading, **how.rows}
-    made = from_files(train, valid, test, candidates, name=resolve_path(out_folder).name, **recipe)
-    _write(made if items is None else made.with_items(items, how.names.item), out_folder, overwrite)
-    how.write_invalid(made.invalid)
+    data = from_files(train, valid, test, candidates, name=resolve_path(out_folder).name, **recipe)
+    _write(data if items is None else data.with_items(items, how.names.item), out_folder, overwrite)
+    how.write_invalid(data.invalid)
 
 
 def _published(name: str) -> Callable[..., None]:

@@ -69,10 +69,10 @@ def reproduce(
     folders = {data: given_folders[data] for data in DATA if data in given_folders}
     rows, levels = tuple(method or ()), tuple(severities or ())
     plan = Plan(BUDGETS[budget], folders, results, work, rows, seeds, levels, jobs, err.print)
-    made = []
+    finished = []
     with resumable(results):
         for chapter in chapters(name, plan):
-            made.append(chapter)
+            finished.append(chapter)
             if not as_json:
                 _print(chapter)
     given = [f"--data {data}=DIR" for data in folders]  # without the reader's own paths
@@ -80,9 +80,9 @@ def reproduce(
     given += [f"--seeds {seeds}"] if seeds else []
     how = f"Made by `{' '.join(['dpaa reproduce', name, '--budget', budget, *given])}` ({plan.budget.about})."
     # Tables of the standard budget have the plain name, and others do not overwrite them.
-    files = write_chapters(made, out_folder, name, "" if budget == "standard" else f"-{budget}", how)
+    files = write_chapters(finished, out_folder, name, "" if budget == "standard" else f"-{budget}", how)
     if as_json:
-        print_json({c.name: [{"table": t.name, "cells": t.records()} for t in c.tables] for c in made})
+        print_json({c.name: [{"table": t.name, "cells": t.records()} for t in c.tables] for c in finished})
     err.print(f"{len(files)} files written to {out_folder}, the page is {files[-1]}")
     err.print(f"{plan.trained:,} trained, {plan.reused:,} results taken from {results}")
 
@@ -112,13 +112,13 @@ def _field(
         raise InputError(f"no row of the table has {', '.join(methods)}; name a method, or ROW@DATA of {known}")
     file = results / "field.jsonl"
     if benchmarks is not None:
-        here = [row for row in wanted if (benchmarks / row.data).is_dir()]
-        if not here:
+        rows = [row for row in wanted if (benchmarks / row.data).is_dir()]
+        if not rows:
             raise InputError(
                 f"{benchmarks} has none of {', '.join(dict.fromkeys(row.data for row in wanted))}; name their folder"
             )
         with resumable(results, "the same command") as signals, signals:
-            for result in run_field(benchmarks, file, work, here, watched_training(stop_requested=signals.requested)):
+            for result in run_field(benchmarks, file, work, rows, watched_training(stop_requested=signals.requested)):
                 err.print(f"{result.data} {result.row}: recall@20 {result.metrics['recall@20']:.4f}")
     chapter = field_chapter(wanted, read_results(file))
     if as_json:

@@ -88,13 +88,13 @@ def compare(
     if not isinstance(entries, Mapping) or len(entries) < 2:
         raise InputError('entries must name at least two models or lists, such as {"old": old, "new": new}')
     evaluator = Evaluator(data, k, "test", overlap, mask_valid)
-    made = []
+    compared = []
     for name, given in entries.items():
         parts = given if isinstance(given, list | tuple) and given else [given]
         if len(parts) > 1 and not all(isinstance(part, Model) for part in parts):
             raise InputError(f"entry {name!r} has several parts that are not all models; give one file or frame")
-        made.append(_entry(str(name), parts, evaluator, [str(name)] * len(parts)))
-    return compare_entries(evaluator, made, **choices)
+        compared.append(_entry(str(name), parts, evaluator, [str(name)] * len(parts)))
+    return compare_entries(evaluator, compared, **choices)
 
 
 def _entry(name: str, parts: Sequence[Any], evaluator: Evaluator, sources: Sequence[str]) -> Entry:

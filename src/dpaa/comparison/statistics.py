@@ -125,7 +125,7 @@ def crossed_t(
     users = differences.shape[-1]
     estimate = differences.mean(axis=-1)
     of_users = differences.var(axis=-1, ddof=1) / users  # A
-    degrees = weight = between = left = np.zeros(estimate.shape)
+    degrees = weight = between = interaction = np.zeros(estimate.shape)
     for side, factor in ((one, 1.0), (other, scale)):
         runs = side.shape[-1]
         if runs > 1:
@@ -136,10 +136,10 @@ def crossed_t(
             degrees = degrees + lucky * (runs - 1)
             weight = weight + lucky * factor**2 / runs
             between = between + lucky * (off**2).sum(axis=(-2, -1))
-            left = left + lucky * (rest**2).sum(axis=(-2, -1))
+            interaction = interaction + lucky * (rest**2).sum(axis=(-2, -1))
     degrees = np.maximum(degrees, 1)  # no runs that differ: the share below is 0
     of_runs = weight * between / degrees  # B
-    of_both = weight * left / degrees / (users - 1) / users  # C
+    of_both = weight * interaction / degrees / (users - 1) / users  # C
     alone = np.maximum(of_users - of_both, 0.0)
     # With few users both parts can vanish though users differ; then their differences are all there is to go by.
     alone = np.where(alone + of_runs > TIE * of_users, alone, of_users)

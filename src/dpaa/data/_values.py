@@ -89,15 +89,15 @@ def read_values(
     total, *numbers = engine.row(f"SELECT count(*){counts} FROM rows")
     if not total:
         raise InputError(f"{table.name} has no rows; add some or leave it out")
-    found = {title: (*faults[title], n) for title, n in zip(faults, numbers, strict=True) if n}
+    occurring = {title: (*faults[title], n) for title, n in zip(faults, numbers, strict=True) if n}
     values = Values(list(read), total)
-    any_fault = " OR ".join(f"({holds})" for _, holds, _ in found.values())
-    if found:
-        _refuse_or_note(engine, table, found, values, drop_invalid, may_drop)
-        values.invalid = _invalid_rows(engine, table, columns, found, any_fault)
+    any_fault = " OR ".join(f"({holds})" for _, holds, _ in occurring.values())
+    if occurring:
+        _refuse_or_note(engine, table, occurring, values, drop_invalid, may_drop)
+        values.invalid = _invalid_rows(engine, table, columns, occurring, any_fault)
         values.rows -= len(values.invalid)
     # A view: the rows are read again by whoever needs them, and never stand in memory twice.
-    where = f" WHERE NOT ({any_fault})" if found else ""
+    where = f" WHERE NOT ({any_fault})" if occurring else ""
     engine.run(f"CREATE OR REPLACE TEMP VIEW readable AS SELECT {', '.join(read.values())} FROM rows{where}")
     _finish(engine, table, wanted, values)
     return values

@@ -176,8 +176,8 @@ class Dataset:
         the dataset with `attributes`
         """
         table = items if isinstance(items, Table) else as_table(items, "the items frame")
-        found, notes = attributes_of(table, self.item_ids, item)
-        return replace(self, attributes=found if older is None else found.over(older), notes=(*self.notes, *notes))
+        read, notes = attributes_of(table, self.item_ids, item)
+        return replace(self, attributes=read if older is None else read.over(older), notes=(*self.notes, *notes))
 
     @property
     def items(self) -> pl.DataFrame:
@@ -628,10 +628,10 @@ def checked_counts(counts: pl.Series, file: Path, remedy: str) -> pl.Series:
     file : where it is, for the message
     remedy : of the message
     """
-    found = counts.cast(pl.Int32, strict=False) if counts.dtype.is_integer() else None
-    if found is None or not (found >= 1).fill_null(value=False).all():
+    whole = counts.cast(pl.Int32, strict=False) if counts.dtype.is_integer() else None
+    if whole is None or not (whole >= 1).fill_null(value=False).all():
         raise InputError(f"column {counts.name!r} of {file} must hold whole numbers from 1; {remedy}")
-    return found
+    return whole
 
 
 def _assembled(
@@ -647,15 +647,15 @@ def _assembled(
     listed = [] if candidates is None else [candidates]
     items = one_type([*(table[Column.ITEM] for table in tables.values()), *listed], Column.ITEM)
     user_ids, item_ids = distinct_ids(users), distinct_ids(items)
-    made = {
+    parts = {
         split: _sorted(encode(user, user_ids), encode(item, item_ids), table.drop(IDS), split)
         for (split, table), user, item in zip(tables.items(), users, items, strict=False)
     }
     allowed = None if candidates is None else np.unique(encode(items[-1], item_ids))
-    columns = {split: made[split][1] for split in SPLITS}
-    train, valid, test = (made[split][0] for split in SPLITS)
+    columns = {split: parts[split][1] for split in SPLITS}
+    train, valid, test = (parts[split][0] for split in SPLITS)
     dataset = Dataset(name, user_ids, item_ids, train, valid, test, allowed, dict(about), columns=columns)
-    return replace(dataset, randomised=made["randomised"][0]) if randomised is not None else dataset
+    return replace(dataset, randomised=parts["randomised"][0]) if randomised is not None else dataset
 
 
 def _sorted(user: Indices, item: Indices, rest: pl.DataFrame, split: str) -> tuple[Pairs, pl.DataFrame]:

@@ -70,11 +70,11 @@ class Columns:
 
 def add_in_pairs(parts: Sequence[Tensor], levels: int = 64) -> list[Tensor]:
     """Add neighbours in pairs, so many times or until one is left."""
-    left = list(parts)
-    while len(left) > 1 and levels:
-        pairs = [one + other for one, other in zip(left[::2], left[1::2], strict=False)]
-        left, levels = pairs + left[2 * len(pairs) :], levels - 1
-    return left
+    sums = list(parts)
+    while len(sums) > 1 and levels:
+        pairs = [one + other for one, other in zip(sums[::2], sums[1::2], strict=False)]
+        sums, levels = pairs + sums[2 * len(pairs) :], levels - 1
+    return sums
 
 
 def unit_sums(products: Tensor) -> list[Tensor]:

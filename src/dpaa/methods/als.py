@@ -82,8 +82,8 @@ class ALS(ClosedForm):
         lengths = torch.bincount(owner, minlength=n_users).tolist()
         factors = torch.zeros(n_users, size)
         for user, vectors in enumerate(torch.split(table[item], lengths)):
-            left = base + (self.confidence - 1.0) * vectors.T @ vectors
-            factors[user] = torch.linalg.solve(left, self.confidence * vectors.sum(0)).float()
+            gram = base + (self.confidence - 1.0) * vectors.T @ vectors
+            factors[user] = torch.linalg.solve(gram, self.confidence * vectors.sum(0)).float()
         return factors
 
     def item_vectors(self) -> Tensor:

@@ -168,11 +168,11 @@ class _Uniformity(torch.autograd.Function):
         total, by_rows, n = rows.new_zeros(()), torch.zeros_like(rows), len(rows)
         for part in _block_parts(n, n):
             rest = slice(part.start, n)
-            near = torch.mm(rows[part], rows[rest].T).sub_(1.0).mul_(4.0).exp_()  # −2‖x − y‖² = 4 x·y − 4
-            near[:, : part.stop - part.start].triu_(diagonal=1)
-            total += near.sum()
-            by_rows[part].addmm_(near, rows[rest])
-            by_rows[rest].addmm_(near.T, rows[part])
+            kernel = torch.mm(rows[part], rows[rest].T).sub_(1.0).mul_(4.0).exp_()  # −2‖x − y‖² = 4 x·y − 4
+            kernel[:, : part.stop - part.start].triu_(diagonal=1)
+            total += kernel.sum()
+            by_rows[part].addmm_(kernel, rows[rest])
+            by_rows[rest].addmm_(kernel.T, rows[part])
         ctx.save_for_backward(by_rows.mul_(4.0 / total))
         return torch.log(total * (2.0 / (n * (n - 1))))
 

@@ -73,9 +73,9 @@ class NCL(WholeTable):
         if layers is None:
             return total
         sizes = [self.graph.n_users, self.graph.n_items]
-        far, near = (torch.split(layers[min(layer, self.layers)], sizes) for layer in (2 * self.hops, 0))
+        neighbourhoods, egos = (torch.split(layers[min(layer, self.layers)], sizes) for layer in (2 * self.hops, 0))
         for side, nodes, ahead, own_layer, share in zip(
-            SIDES, (batch.users, batch.positive), far, near, (1.0, self.item_share), strict=True
+            SIDES, (batch.users, batch.positive), neighbourhoods, egos, (1.0, self.item_share), strict=True
         ):
             own, times = torch.unique(nodes, return_counts=True)
             if self.structure_weight * share:

@@ -195,9 +195,9 @@ class PPAC(ChosenStrengths):
         for item, taste, known_item, index in zip(
             items, tastes, torch.split(known, n), (batch.positive, batch.negative), strict=True
         ):
-            near = torch.sigmoid(scores(user_taste, taste))
-            matched.append(scores(user, item) * near * known_item)
-            errors.append(mse_loss(near, self.personal_popularity(batch.users, index)))
+            personal = torch.sigmoid(scores(user_taste, taste))
+            matched.append(scores(user, item) * personal * known_item)
+            errors.append(mse_loss(personal, self.personal_popularity(batch.users, index)))
             errors.append(mse_loss(known_item, self.global_popularity[index]))
         proxies = self.proxy_weight * 0.5 * torch.stack(errors).sum()
         return softplus(matched[1] - matched[0]).mean() + proxies + self.l2_term(batch, rows)

@@ -60,21 +60,21 @@ class UltraGCN(DrawnNegatives):
     def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
         """LightGCN's triples, with items drawn for each batch and those near the positive ones."""
         for batch in super().batches(epoch, start):
-            near = self.near[0][batch.positive].reshape(-1) if self.neighbour_weight else batch.positive[:0]
-            yield replace(batch, more_items=(*batch.more_items, near))
+            neighbours = self.near[0][batch.positive].reshape(-1) if self.neighbour_weight else batch.positive[:0]
+            yield replace(batch, more_items=(*batch.more_items, neighbours))
 
     def loss(self, batch: Batch, rows: Rows) -> Tensor:
         """Weighted cross-entropy of pairs, of negative items and of near ones; L2 of users and positive items."""
         degree, (items, _) = self.graph.user_degree, batch.more_items
         of_user = (torch.sqrt(degree + 1.0) / degree.clamp(min=1.0))[batch.users]  # β is this times `of_item`
         of_item = torch.rsqrt(self.graph.item_degree + 1.0)
-        user, positive, _, drawn, near = batch.split(rows.readout)
+        user, positive, _, drawn, neighbours = batch.split(rows.readout)
         weight = self.positive_base + self.positive_degree * of_user * of_item[batch.positive]
         total = (weight * softplus(-scores(user, positive))).mean()
         weight = self.negative_base + self.negative_degree * of_user[:, None] * of_item[items]
         total = total + self.negative_weight * (weight * softplus(user @ drawn.T)).mean()
         if self.neighbour_weight:
-            to_near = torch.einsum("bd,bkd->bk", user, near.view(len(batch), -1, near.shape[1]))
+            to_near = torch.einsum("bd,bkd->bk", user, neighbours.view(len(batch), -1, neighbours.shape[1]))
             like = (self.near[1][batch.positive] * softplus(-to_near)).sum(dim=1).mean()
             total = total + self.neighbour_weight * like
         return total + self.l2_term(batch, rows, parts=2)

@@ -157,9 +157,9 @@ def _ablation(plan: Plan) -> Chapter:
     drawn: dict[str, tuple[Sequence[float], Rows]] = {}
     for preset in [preset for preset in paper.PRESETS if levels[preset]]:
         labels, title = {variant: f"{preset}: {variant}" for variant in VARIANTS}, f"Ablation of {preset}: "
-        made = _severity_tables(plan, f"{preset} ", title, results, labels, levels[preset], paper.ABLATION)
-        drawn[f"ablation-{preset}"] = (levels[preset], made[0].rows)
-        tables += made
+        of_preset = _severity_tables(plan, f"{preset} ", title, results, labels, levels[preset], paper.ABLATION)
+        drawn[f"ablation-{preset}"] = (levels[preset], of_preset[0].rows)
+        tables += of_preset
     about = (
         "γ0 weights the messages of all layers; w/o c, w/o m: without the current, the pre-trained estimate; w/o IIW: "
         "no interaction weights; w/o LW: all layers alike. Overlap convention `drop`. Variants keep the "

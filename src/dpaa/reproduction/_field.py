@@ -215,9 +215,9 @@ def _measure(
 def _balanced(whole: Dataset, per_item: int, name: str) -> Dataset:
     """Hold out some training pairs of each item (a third of them at most), of users who keep others."""
     pairs = whole.frame("train").sample(fraction=1.0, shuffle=True, seed=0)
-    of_item, left = pl.int_range(pl.len()).over("item_id"), pl.int_range(pl.len(), 0, -1).over("user_id")
+    of_item, remaining = pl.int_range(pl.len()).over("item_id"), pl.int_range(pl.len(), 0, -1).over("user_id")
     share = pl.min_horizontal(pl.lit(per_item), pl.len().over("item_id") // 3)
-    drawn = pairs.select((of_item < share) & (left > 1)).to_series()  # every user keeps the last
+    drawn = pairs.select((of_item < share) & (remaining > 1)).to_series()  # every user keeps the last
     return Dataset.from_frame(pairs.filter(~drawn), valid=pairs.filter(drawn), name=name)
 
 
@@ -300,13 +300,13 @@ def differences(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldR
     -------
     split and row → difference
     """
-    found = {}
+    changes = {}
     for row in rows:
         published, result = row.published.get("recall@20"), results.get((row.data, row.row))
         ours = None if result is None else result.metrics["recall@20"]
         if published and ours is not None:
-            found[row.data, row.row] = ours / published - 1
-    return found
+            changes[row.data, row.row] = ours / published - 1
+    return changes
 
 
 def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _FieldResult]) -> str:
@@ -320,9 +320,9 @@ def count_in_words(rows: Sequence[FieldRow], results: dict[tuple[str, str], _Fie
     -------
     a sentence
     """
-    far = [abs(change) for change in differences(rows, results).values()]
-    near = [f"{sum(change <= limit for change in far)} within {limit:.0%}" for limit in WITHIN]
+    changes = [abs(change) for change in differences(rows, results).values()]
+    within = [f"{sum(change <= limit for change in changes)} within {limit:.0%}" for limit in WITHIN]
     above = sum(change > WITHIN[0] for change in differences(rows, results).values())
     published = sum(bool(row.published) for row in rows)
-    measured = f"{len(far)} of {published} rows with a published recall@20 are measured"
-    return f"{measured}: {', '.join(near)}; {above} more than 2% above it."
+    measured = f"{len(changes)} of {published} rows with a published recall@20 are measured"
+    return f"{measured}: {', '.join(within)}; {above} more than 2% above it."

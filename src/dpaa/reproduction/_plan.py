@@ -93,11 +93,11 @@ def _is_official(name: str, folder: Path) -> bool:
 
 def _listed(folder: Path, split: str, name: str) -> Path:
     """The file of a split in list form."""
-    found = [folder / file for file in LIST_NAMES[split] if (folder / file).exists()]
-    if not found:
+    files = [folder / file for file in LIST_NAMES[split] if (folder / file).exists()]
+    if not files:
         wanted = f"neither {' and '.join(PUBLISHED[name].files)} nor {' or '.join(LIST_NAMES[split])}"
         raise InputError(f"{folder} has {wanted}; give the official files, or train.txt, valid.txt and test.txt")
-    return found[0]
+    return files[0]
 
 
 AS_PRINTED = "dpaa-as-printed"

@@ -173,8 +173,8 @@ class RunRecord:
         -------
         the object; empty where there is none, or something else
         """
-        found = self.manifest.get(name)
-        return found if isinstance(found, dict) else {}
+        entry = self.manifest.get(name)
+        return entry if isinstance(entry, dict) else {}
 
     def makes_lists_of(self, protocol: Protocol) -> bool:
         """Whether an evaluation is of the model's own lists: with its popularity dial and re-ranker.

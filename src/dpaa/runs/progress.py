@@ -40,8 +40,8 @@ class TrainingDisplay:
         now = time.monotonic()
         if self._epochs in FIRST_EPOCHS or now - self._shown >= LINE_SECONDS or report.epoch == self._method.epochs:
             self._shown = now
-            left = (self._method.epochs - report.epoch) * (now - self._began) / self._epochs
-            ending = f"at most {left:.0f} s left" if left < 120 else f"at most {left / 60:.0f} min left"
+            seconds = (self._method.epochs - report.epoch) * (now - self._began) / self._epochs
+            ending = f"at most {seconds:.0f} s left" if seconds < 120 else f"at most {seconds / 60:.0f} min left"
             name = on_one_line(self._method.name)
             self.say(f"{name}: epoch {report.epoch}  loss {report.loss:.4f}{self._valid}  {ending}")
 

@@ -397,11 +397,11 @@ def _loop(
         if policy.name in BOUNDS:  # they know users without a log too, who else get the most popular items
             evaluator.protocol = replace(evaluator.protocol, cold_users=0)
         result = evaluator.evaluate(method, policy.kappa, policy.reranker)
-        owner, places = evaluator.users[:, None].astype(np.int64), result.lists >= 0
+        owner, filled = evaluator.users[:, None].astype(np.int64), result.lists >= 0
         keys = owner * n_items + np.maximum(result.lists, 0)
-        likes = np.isin(keys, taste.liked) & places
+        likes = np.isin(keys, taste.liked) & filled
         seen, clicked = clicks.clicked(likes, rng.random((2, *keys.shape)))
-        shown = np.union1d(shown, keys[places])
+        shown = np.union1d(shown, keys[filled])
         n_found += np.bincount((keys // n_items)[seen & likes], minlength=n_users)
         counts = np.bincount(log % n_items, minlength=n_items)
         share = np.divide(n_found, n_liked, out=np.full(n_users, np.nan), where=n_liked > 0)
@@ -411,7 +411,7 @@ def _loop(
             {"round": number}
             | {name: value for name, value in result.metrics.items() if name in reported or name.startswith("exposure")}
             | {
-                "click_rate": float((clicked & places).sum() / max(places.sum(), 1)),
+                "click_rate": float((clicked & filled).sum() / max(filled.sum(), 1)),
                 "satisfaction": float(np.nanmean(share)),
                 "satisfaction_worst": min(float(part.mean()) for part in by_taste if len(part)),
                 "never_shown": float(1 - len(np.unique(shown % n_items)) / n_items),
@@ -422,7 +422,7 @@ def _loop(
                 "cpu_seconds": time.process_time() - began,
             }
         )
-        log = np.union1d(log, np.concatenate([keys[clicked & places], _organic(taste, clicks, k, rng)]))
+        log = np.union1d(log, np.concatenate([keys[clicked & filled], _organic(taste, clicks, k, rng)]))
 
 
 def _organic(taste: _Taste, clicks: ClickModel, k: int, rng: np.random.Generator) -> Keys:

@@ -117,8 +117,8 @@ def published(name: str, folder: str | Path, *, seed: int = 0, check: bool = Tru
     frames: dict[Any, pl.DataFrame] = {}
     files = []
     for file_name in source.files:  # all are there before the first, which may be large, is read
-        places = [Path(folder, file_name), Path(folder, "data", file_name)]
-        files += [file for file in places if file.is_file()][:1]
+        paths = [Path(folder, file_name), Path(folder, "data", file_name)]
+        files += [file for file in paths if file.is_file()][:1]
         if not files or files[-1].name != file_name:
             raise InputError(f"{folder} has no file {file_name}; name the folder that holds it")
     for split, file, expected in zip(("train", "test"), files, source.expected, strict=True):

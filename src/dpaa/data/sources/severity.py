@@ -149,7 +149,7 @@ def with_randomised(data: Dataset, share: float = 0.5, seed: int = 0) -> Dataset
     valid, chosen = data.frame("valid"), pl.Series(random_share(len(data.valid), share, seed))
     if chosen.all() or not chosen.any():
         raise InputError(f"{data.name} has {len(data.valid)} validation pairs, too few to share; give more of them")
-    made = Dataset.of(
+    divided = Dataset.of(
         {"train": data.frame("train"), "valid": valid.filter(~chosen), "test": data.frame("test")},
         name=f"{data.name}-randomised",
         candidates=data.candidate_ids,
@@ -157,4 +157,4 @@ def with_randomised(data: Dataset, share: float = 0.5, seed: int = 0) -> Dataset
         notes=[f"{int(chosen.sum()):,} of the {len(valid):,} validation pairs are set aside for training"],
         randomised=valid.filter(chosen).select(IDS),
     )
-    return replace(made, attributes=data.attributes)
+    return replace(divided, attributes=data.attributes)

@@ -43,9 +43,9 @@ class FairRec(Grouped):
         else:
             every, n_groups = self.groups(candidates)
         group = every[items].cpu().numpy()
-        places = int(free.any(axis=1).sum()) * k
-        floor = int(self.strength * places / n_groups)
-        what = f"fairrec with strength {self.strength:g}: {places:,} places for {n_groups:,} groups of items"
+        slots = int(free.any(axis=1).sum()) * k
+        floor = int(self.strength * slots / n_groups)
+        what = f"fairrec with strength {self.strength:g}: {slots:,} places for {n_groups:,} groups of items"
         if self.strength and not floor:
             raise InputError(f"{what}, a floor below 1; rank more users at once, or group by a coarser column")
         lacking = np.full(candidates.graph.n_items if self.by is None else n_groups, floor)
