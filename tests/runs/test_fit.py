@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
 import dpaa
 from dpaa.evaluation.evaluator import Evaluator
@@ -21,6 +23,22 @@ from tests.trainings import interrupted
 
 def noting(notes: list[str]) -> Callbacks:
     return Callbacks(on_start=lambda _method, more: notes.extend(more))
+
+
+def test_frames_and_sparse_matrices_are_fitted_alike() -> None:
+    """A tenth of the pairs is validation; ids are the frame's, or the numbers of rows and columns."""
+    user, item = (np.repeat(np.arange(60), 12), (np.arange(720) * 7) % 97)
+    frame = pl.DataFrame({"user_id": user, "item_id": item})
+    matrix = sparse.csr_matrix((np.append(np.ones(720), 0), (np.append(user, 0), np.append(item, 96))))  # 0: no pair
+    columns = frame.to_dict(as_series=False)
+    given = [frame, pytest.importorskip("pandas").DataFrame(columns), columns, matrix]
+    models = [dpaa.EASE(ridge=10).fit(data) for data in given]
+    assert 600 < len(models[0].train) < 720
+    for model in models:
+        assert model.recommend(k=5).equals(models[0].recommend(k=5))
+    assert dpaa.LightGCN(epochs=1).fit(frame).manifest["training"]["best_valid_recall@20"] is not None
+    with pytest.raises(dpaa.InputError, match="data must be a Dataset, got 'clicks.csv'; read one"):
+        dpaa.EASE().fit("clicks.csv")
 
 
 def test_a_run_can_be_interrupted_and_resumed(small_world: dpaa.Dataset, run: Path, tmp_path: Path) -> None:

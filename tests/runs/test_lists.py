@@ -35,6 +35,20 @@ def lists(frame: pl.DataFrame) -> dict[object, list[str]]:
     return dict(zip(found["user_id"], found["item_id"].to_list(), strict=True))
 
 
+@pytest.mark.parametrize("kappa", [0.0, -0.4])
+def test_pairs_are_scored_as_in_lists(model: dpaa.Model, kappa: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 3 * len(model.item_ids))
+    recs = model.recommend(k=4, popularity_dial=kappa).sample(fraction=1.0, shuffle=True, seed=0)
+    scored = model.score(recs, popularity_dial=kappa)
+    assert scored.columns == ["user_id", "item_id", "score"]
+    assert scored.select("user_id", "item_id").equals(recs.select("user_id", "item_id"))
+    np.testing.assert_allclose(scored["score"], recs["score"], rtol=1e-5)
+    strange = {"user_id": ["nobody", model.user_ids[0]], "item_id": [model.item_ids[0], "nothing"]}
+    assert model.score(strange)["score"].to_list() == [None, None]
+    with pytest.raises(dpaa.InputError, match="pairs have no column 'item_id'"):
+        model.score({"user_id": ["u1"]})
+
+
 def test_everybody_in_the_order_asked_for(model: dpaa.Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpaa.runs.lists.BLOCK_USERS", 3)
     known = model.user_ids.head(5).to_list()

@@ -566,6 +566,27 @@ def check_target(folder: Path, overwrite: bool) -> None:
         raise InputError(f"{folder} is a file or no dataset, and is not overwritten; choose another folder with --out")
 
 
+def dataset_of(data: Any) -> Any:
+    """Make a dataset of a dataframe or a sparse matrix: a tenth of each user's pairs is held out for validation.
+
+    Parameters
+    ----------
+    data : dataframe of users and items (polars, pandas, a dict of columns), or SciPy matrix of users × items, whose ids
+        are the numbers of rows and columns
+
+    Returns
+    -------
+    the dataset; anything else, datasets among them, as it is
+    """
+    if hasattr(data, "tocoo"):
+        entries = data.tocoo()
+        liked = entries.data != 0
+        data = {Column.USER: entries.row[liked], Column.ITEM: entries.col[liked]}
+    if isinstance(data, dict | pl.DataFrame | pl.LazyFrame) or type(data).__module__.startswith("pandas"):
+        return Dataset.from_frame(data, split=SplitRule("random", valid=0.1, test=0.0))
+    return data
+
+
 def read_dataset(folder: str | Path) -> Dataset:
     """Read the dataset in a folder written by `dpaa data` or `Dataset.write`.
 

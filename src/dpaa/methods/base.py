@@ -24,7 +24,6 @@ from dpaa.errors import InputError
 from dpaa.graph.bipartite import BipartiteGraph
 
 if TYPE_CHECKING:
-    from dpaa.data.dataset import Dataset
     from dpaa.runs.model import Model
 
 Scorer = Callable[[Tensor], Tensor]
@@ -206,12 +205,13 @@ class Method(ABC):
         """
         return {name: getattr(self, name) for name in self.hyperparameters.model_fields if name not in exclude}
 
-    def fit(self, data: Dataset, **options: Any) -> Model:
+    def fit(self, data: Any, **options: Any) -> Model:
         """Fit a copy of this method on a dataset.
 
         Parameters
         ----------
-        data : the dataset; early stopping looks at its validation split, the test split is not opened
+        data : dataset, dataframe or SciPy matrix; early stopping looks at the validation split, the test split is not
+            opened
         options : as in `dpaa.fit`
 
         Returns

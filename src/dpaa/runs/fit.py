@@ -12,7 +12,7 @@ import torch
 from dpaa._io import check_within, locked
 from dpaa._machine import memory_at_hand
 from dpaa._text import finite
-from dpaa.data.dataset import Dataset
+from dpaa.data.dataset import Dataset, dataset_of
 from dpaa.errors import InputError, need_type
 from dpaa.evaluation.dial_curve import NO_CURVE, dial_curve
 from dpaa.evaluation.evaluator import Evaluator
@@ -38,7 +38,7 @@ __all__ = ["Callbacks", "evaluate", "fit", "fit_into", "fit_method", "make_metho
 
 
 def fit(
-    data: Dataset,
+    data: Any,
     method: str | type[Method] | Method | None = None,
     *,
     pretrained: Model | str | Path | None = None,
@@ -54,7 +54,7 @@ def fit(
 
     Parameters
     ----------
-    data : the dataset
+    data : the dataset; or a dataframe of users and items or a SciPy matrix, a tenth of which is held out for validation
     method : name (`"dpaa"`), configured object (`dpaa.DPAA(layers=2)`) or class; default: LightGCN
     pretrained : model or run folder, for methods that use a model trained before; default: LightGCN is trained
     rerank : re-ranker that makes lists from scores; the model keeps it
@@ -68,6 +68,7 @@ def fit(
     -------
     the fitted model
     """
+    data = dataset_of(data)
     need_dataset(data)
     before = load(warm_start) if isinstance(warm_start, str | Path) else warm_start
     if before is not None:

@@ -165,7 +165,7 @@ def people_of(
     the users
     """
     if users is None:
-        ids = user_ids if histories is None else _pairs_frame(histories, "histories")[Column.USER].unique().sort()
+        ids = user_ids if histories is None else pairs_frame(histories, "histories")[Column.USER].unique().sort()
     else:
         ids = check_ids(users, user_ids, "user").alias(Column.USER)
     # Histories alone are of new users, whatever their ids.
@@ -174,7 +174,7 @@ def people_of(
     source = np.where(index >= 0, BY_MODEL, BY_POPULARITY).astype(np.int8)
     folded = None
     if histories is not None:
-        _pairs_frame(histories, "histories")
+        pairs_frame(histories, "histories")
         rows = histories.filter(pl.Series(encode(histories[Column.ITEM], item_ids) >= 0))
         owners = rows[Column.USER].unique().sort()
         owner = encode(ids, owners).astype(np.int64)
@@ -187,11 +187,13 @@ def people_of(
     return People(ids, source, index, folded)
 
 
-def _pairs_frame(pairs: pl.DataFrame, name: str) -> pl.DataFrame:
+def pairs_frame(pairs: Any, name: str) -> pl.DataFrame:
+    """Check that an argument is a frame with the columns of pairs."""
     need_type(pairs, pl.DataFrame, name, "give a polars frame of user_id and item_id")
-    if missing := {Column.USER, Column.ITEM} - set(pairs.columns):
+    frame: pl.DataFrame = pairs
+    if missing := {Column.USER, Column.ITEM} - set(frame.columns):
         raise InputError(f"{name} have no column {min(missing)!r}; give a frame of user_id and item_id")
-    return pairs
+    return frame
 
 
 def known_ids(given: Ids, ids: pl.Series, what: str) -> tuple[Ints, list[str]]:
@@ -230,7 +232,7 @@ def excluded_pairs(pairs: pl.DataFrame, people: People, item_ids: pl.Series) -> 
     -------
     pairs of an index in `people` and an item
     """
-    _pairs_frame(pairs, "exclude_pairs")
+    pairs_frame(pairs, "exclude_pairs")
     owners = check_ids(pairs[Column.USER], people.ids, "user").cast(people.ids.dtype, strict=False)
     items = encode(check_ids(pairs[Column.ITEM], item_ids, "item"), item_ids)
     given = pl.DataFrame([owners.alias(Column.USER), pl.Series(Column.ITEM, items)]).filter(pl.col(Column.ITEM) >= 0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -13,15 +13,16 @@ import torch
 
 from dpaa.data.attributes import TITLE
 from dpaa.data.dataset import Dataset
-from dpaa.data.ids import Column, Ints, check_ids, look_up
+from dpaa.data.ids import IDS, Column, Ints, Mask, check_ids, encode, look_up
 from dpaa.data.shards import Shard
+from dpaa.data.tables import as_table
 from dpaa.errors import InputError, need_whole
 from dpaa.evaluation.dial_curve import LARGEST_DIAL, SUGGESTED, DialCurve, active_kappa
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.graph.kernels import top_k
 from dpaa.methods import find_method
 from dpaa.methods.base import Method, Randomised, attach
-from dpaa.ranking.dial import DialVectors
+from dpaa.ranking.dial import DialVectors, dialled
 from dpaa.ranking.rank import RankedBlock, Ranker, rank, users_at_once
 from dpaa.ranking.reranker import Reranker, parse_reranker, stored_reranker
 from dpaa.runs import lists as _lists
@@ -109,9 +110,7 @@ class Model(RunRecord):
         if unknown := how.keys() - ListOptions.__annotations__.keys():
             raise TypeError(f"recommendations have no option {min(unknown)!r}")
         k = min(need_whole(k, "k"), max(len(self.item_ids), 1))
-        # By training pairs and not by ids: a user of validation alone has a vector of noise.
-        warm = np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
-        people = _lists.people_of(users, histories, self.user_ids, self.item_ids, warm)
+        people = _lists.people_of(users, histories, self.user_ids, self.item_ids, self._warm)
         kappa, reranker = self.kappa(how.get("popularity_dial")), self.reranker(how.get("rerank", "run"))
         if shard is not None and reranker is not None and reranker.together:
             raise InputError(f"{reranker.name} ranks all users at once, so their lists cannot be made in shards")
@@ -148,6 +147,33 @@ class Model(RunRecord):
         blocks = people.blocks(rank_source, users_at_once(n_items, candidates), part)
         frames = (self._frame(where, block, people) for where, block in blocks)
         return Lists(frames, schema, [*people.notes, *notes])
+
+    def score(self, pairs: Any, popularity_dial: Dial = None) -> pl.DataFrame:
+        """Score pairs of a user and an item, as `recommend` does before a re-ranker.
+
+        Parameters
+        ----------
+        pairs : dataframe with columns `user_id` and `item_id`
+        popularity_dial : as in `ListOptions`
+
+        Returns
+        -------
+        `user_id, item_id, score` in the given order; null where the item is unknown or the user has no training pairs
+        """
+        frame = _lists.pairs_frame(as_table(pairs, "pairs").frame, "pairs").select(IDS)
+        user, item = (
+            encode(check_ids(frame[column], ids, column.removesuffix("_id")), ids)
+            for column, ids in zip(IDS, (self.user_ids, self.item_ids), strict=True)
+        )
+        rows = np.flatnonzero((user >= 0) & (item >= 0) & self._warm[user])
+        scores, kappa = np.full(len(frame), np.nan, dtype=np.float32), self.kappa(popularity_dial)
+        scorer = dialled(self.method, kappa, prepared=self.prepared_dial if kappa else None)
+        users, where = np.unique(user[rows], return_inverse=True)
+        for first in range(0, len(users), step := users_at_once(len(self.item_ids), None)):
+            block = scorer(torch.from_numpy(users[first : first + step].astype(np.int64)).to(self.method.graph.device))
+            here = (where >= first) & (where < first + step)
+            scores[rows[here]] = block.cpu().numpy()[where[here] - first, item[rows[here]]]
+        return frame.with_columns(pl.Series(SCORE, scores).fill_nan(None))
 
     def similar_items(self, items: Ids, k: int = 10) -> pl.DataFrame:
         """The k items most similar to each of these, by the cosine of their vectors.
@@ -259,6 +285,11 @@ class Model(RunRecord):
         """(n_items,) float32: recent popularity, training counts without times; ranks the list of unknown users."""
         counts = self.method.graph.item_degree.cpu()
         return counts if self.popularity is None else torch.tensor(self.popularity, dtype=torch.float32)
+
+    @cached_property
+    def _warm(self) -> Mask:
+        """Whether users have training pairs: of validation alone, a user has a vector of noise."""
+        return np.bincount(self.train.user, minlength=len(self.user_ids)) > 0
 
     def _allowed(self, items: Ids | None, exclude: Ids, only: Mapping[str, object]) -> tuple[Ints | None, list[str]]:
         """Indices of the items that may be listed, None = all; notes on unknown ids."""
