@@ -1,13 +1,19 @@
 """LightGCN and what every graph method inherits from it, against dense definitions and numbers by hand."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from dpaa import InputError, LightGCN
 from dpaa.data.pairs import Pairs
 from dpaa.graph.bipartite import BipartiteGraph
 from dpaa.methods.base import Histories, attach
+from dpaa.training.trainer import Trainer
+from tests.methods import reference_lightgcn
 from tests.methods.tools import TOY_EGO, ego_of, readout_of, some_graph, started
 
 
@@ -45,3 +51,35 @@ def test_automatic_batch_size_keeps_the_number_of_batches(count: int, size: int,
     graph = BipartiteGraph.from_pairs(Pairs.of([0], [0], [count]), 1, 2)
     compute = attach(LightGCN(batch_size="auto"), graph).compute
     assert (compute.batch_size, compute.n_batches) == (size, batches)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "lightgcn.md"
+
+
+@pytest.mark.parametrize(("layers", "kernel"), [(3, "bag"), (1, "csr"), (0, "wide-bag")])
+def test_three_epochs_give_the_same_tables(layers: int, kernel: str) -> None:
+    graph = some_graph()
+    size = {"layers": layers, "embedding_size": 40, "l2": 0.01}
+    fast = started(LightGCN, graph, **size, kernel=kernel, batch_size=16, epochs=3, seed=5)
+    slow = reference_lightgcn.ReferenceLightGCN(  # type: ignore[no-untyped-call]
+        graph.edge_user.long(), graph.edge_item.long(), graph.n_users, graph.n_items, **size
+    )
+    slow.table.data.copy_(fast.tables.ego.rows())
+    before = fast.tables.ego.rows()
+
+    def batches(epoch: int) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        for batch in fast.batches(epoch):
+            yield batch.users, batch.positive, batch.negative
+
+    reference_lightgcn.train(slow, batches, epochs=3)  # type: ignore[no-untyped-call]
+    Trainer(fast).run()
+    torch.testing.assert_close(fast.tables.ego.rows(), slow.table.detach(), rtol=0, atol=1e-5)
+    readout = torch.cat([fast.user_embedding, fast.item_embedding])
+    torch.testing.assert_close(readout, slow.readout().detach(), rtol=0, atol=1e-5)
+    assert (fast.tables.ego.rows() - before).abs().max() > 1e-3, "something was trained"
+
+
+def test_the_documentation_prints_the_tested_code() -> None:
+    code = Path(reference_lightgcn.__file__).read_text(encoding="utf-8")
+    assert f"```python\n{code}```" in PAGE.read_text(encoding="utf-8")
+    assert len(code.splitlines()) <= 45
