@@ -391,6 +391,13 @@ def test_torn_lines(tmp_path: Path, name: str, text: str | bytes, kept: list[obj
     assert log.invalid["fault"].to_list() == kinds
 
 
+def test_a_line_that_duckdb_would_drop_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpaa.data.inputs.BLOCK", 300_000)
+    (tmp_path / "log.csv").write_text("user_id,item_id\n" + "u1,i1\n" * 60_000 + "u" * 700_000 + ",i1\nu2,i2\n")
+    with pytest.raises(InputError, match=r"log.csv has a line of more than 0\.3 MB after byte 600,000; correct it"):
+        open_log([tmp_path / "log.csv"])
+
+
 def test_faults_name_the_file_they_are_in(tmp_path: Path) -> None:
     one, two = write(tmp_path / "a.csv", "user,item\n1,\n"), write(tmp_path / "b.csv", "user,item\n1,2\n3\n,4\n")
     with pytest.raises(InputError) as refused:

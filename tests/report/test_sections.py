@@ -73,7 +73,7 @@ def test_the_verdict_of_a_trade_off_comes_first_and_its_numbers_agree() -> None:
         ("popular items found (recall) 20.0% → 18.0% −10.0%", "worse"),
         ("accuracy (NDCG) 0.2000 → 0.1900 −5.0%", "worse"),
         ("items shown to at least one user 50% → 40% −20.0%", "worse"),
-        ("users with a less accurate list; 10% get a more accurate one 46%", ""),
+        ("users with a less accurate list; 10% get a more accurate one 46%", "worse"),
     ]
     same = trade_off(chosen=TRADE_OFF["base"], headline="nothing changes: plain stays")
     page = read(runs.summary(made_inputs(documents=[same])))

@@ -22,6 +22,9 @@ from dpaa.data.parquet import MAGIC, check_size
 from dpaa.data.tables import QUOTING, Part, Table, lines_of
 from dpaa.errors import InputError, reason
 
+BLOCK, CHUNK = 16_000_000, 64_000
+"""Bytes; a line that fills a block is refused."""
+
 STDIN, STDIN_NAME = "-", "standard input"
 PATTERN = "*?["
 OURS = {"dataset.json": "a prepared dataset already", "manifest.json": "a run", "config.json": "a run"}
@@ -177,11 +180,22 @@ def _part(file: Path, shown: str, fmt: str | None, form: TextForm) -> Part:
             return Part(shown, check_size(file, ())[0], file, fmt)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise InputError(f"{shown} is not a readable Parquet file ({reason(error)}); write it again") from error
+    _check_lines(file, shown)
     if fmt == "list":
         return Part(shown, (Column.USER, Column.ITEM), file, fmt)
     if fmt == "jsonl":
         return Part(shown, _json_keys(file, shown), file, fmt)
     return _text_part(file, shown, fmt, form)
+
+
+def _check_lines(file: Path, shown: str) -> None:
+    """Refuse lines that fill a whole block: DuckDB drops lines longer than two of its buffers silently."""
+    with file.open("rb") as stream:
+        blocks = range(0, 0 if stream.read(2) == b"\x1f\x8b" else file.stat().st_size - BLOCK, BLOCK)
+        for block in blocks:  # nearly always the first chunk of a block has a line end, so little of the file is read
+            stream.seek(block)
+            if not any(b"\n" in stream.read(CHUNK) for _ in range(0, BLOCK, CHUNK)):
+                raise InputError(f"{shown} has a line of more than {BLOCK / 1e6:g} MB after byte {block:,}; correct it")
 
 
 def _first_line(file: Path, encoding: str = "utf-8") -> tuple[int, str]:

@@ -259,9 +259,11 @@ def find_column(table: Table, role: str, name: str | None) -> str:
     column = table.named(KNOWN_NAMES[role]) if name is None else name if name in table.columns else None
     if column is None:
         wanted = f"column {name!r}" if name is not None else f"column that is known as {role}"
-        option = role.removesuffix("_id")
+        option, required = role.removesuffix("_id"), (Column.USER, Column.ITEM)
+        unknown = [one.removesuffix("_id") for one in required if table.named(KNOWN_NAMES[one]) is None]
+        columns = ",".join(f"{one}=…" for one in (unknown if name is None and role in required else [option]))
         raise InputError(
-            f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --columns {option}=… "
+            f"{table.name} has no {wanted} (it has {_listed(table)}); name the column with --columns {columns} "
             f"(in Python {option}=…); if the file has no header line, name all with --columns {option}_id,…"
         )
     return column

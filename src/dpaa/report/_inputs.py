@@ -330,6 +330,8 @@ def gather(paths: Iterable[str | Path], k: int = 20) -> Inputs:
     runs |= choices
     for path, name in runs.items():
         _add_run(inputs, path, printable(name if list(runs.values()).count(name) == 1 else str(path)), k)
+    for run in inputs.runs:
+        _ = run.colour  # first come runs, which most figures show: the palette repeats
     return inputs
 
 

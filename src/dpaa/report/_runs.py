@@ -66,7 +66,7 @@ def best_of(metric: str, values: Mapping[str, float]) -> set[str]:
 
 def summary(inputs: Inputs) -> Section:
     """The verdict of `dpaa debias`, else of the last run against its reference, else of the log; notes."""
-    verdicts = [_frontier_verdict(frontier) for frontier in inputs.of(Frontier)]
+    verdicts = [_frontier_verdict(frontier, inputs.runs) for frontier in inputs.of(Frontier)]
     pairs = [
         (run, other)
         for runs in measured_alike(inputs)
@@ -84,7 +84,7 @@ def summary(inputs: Inputs) -> Section:
     return Section("summary", "In short", "In short", render("summary.html", verdicts=verdicts, notes=inputs.notes))
 
 
-def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str, str, str]]]:
+def _frontier_verdict(frontier: Frontier, runs: Sequence[Run]) -> tuple[str, str, list[tuple[str, str, str, str]]]:
     base, chosen = frontier.base, frontier.chosen
     headline = f"{frontier.headline[:1].upper()}{frontier.headline[1:]}"
     if chosen.name == base.name:
@@ -93,8 +93,14 @@ def _frontier_verdict(frontier: Frontier) -> tuple[str, str, list[tuple[str, str
     how = f"{_with_meaning(chosen)} in place of {base.name}, on {held_out.users:,} validation users"
     how += ", each excluded from the selection" if held_out.folds else ""
     before, after = ({key: v for key, v in m.items() if v is not None} for m in (held_out.base, held_out.chosen))
+    plain = [run.metrics for run in runs if run.name == base.name and run.metrics]
+    choices = [run.metrics for run in runs if run.name.endswith(f"({chosen.name})") and run.metrics]
+    if plain and choices:  # both evaluated: what the call promised is beside what the test split says
+        tested = _tiles(plain[0], choices[0], frontier.k)[:3]
+        how += f". On the test split: {', '.join(f'{title} {values}' for title, _, values, _ in tested)}"
     users = f"users with a less accurate list; {held_out.better:.0%} get a more accurate one"
-    return headline, how, [*_tiles(before, after, frontier.k), (users, "", f"{held_out.worse:.0%}", "")]
+    mark = "worse" if held_out.worse > held_out.better else "better"
+    return headline, how, [*_tiles(before, after, frontier.k), (users, "", f"{held_out.worse:.0%}", mark)]
 
 
 def _with_meaning(point: Point) -> str:
