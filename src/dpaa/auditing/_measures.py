@@ -284,9 +284,9 @@ class Amplification:
             f"{self.name}: {self.recommendations:,} recommendations to {self.users:,} users, at most {self.k:,} each.",
             f"For the average user the list is {abs(n['popularity_lift']):.0%} "
             f"{'more' if n['popularity_lift'] > 0 else 'less'} popular than the history (over all lists "
-            f"{n['arp']:,.1f} interactions per item, against {n['arp_history']:,.1f}); {n['amplified_users']:.1%} of the "
-            f"users get a list that is more popular than their history. Niche items are {n['aplt_history']:.1%} of a history and "
-            f"{n['aplt']:.1%} of a list.",
+            f"{n['arp']:,.1f} interactions per item, against {n['arp_history']:,.1f}); {n['amplified_users']:.1%} of "
+            f"the users get a list that is more popular than their history. Niche items are "
+            f"{n['aplt_history']:.1%} of a history and {n['aplt']:.1%} of a list.",
             f"The most popular fifth of the items has {log.numbers['log_head_share']:.1%} of the interactions and "
             f"{n['head_share']:.1%} of the recommendations; {n['coverage']:.1%} of the candidates are recommended to "
             f"at least one user, Gini coefficient {n['gini']:.3f}.",
