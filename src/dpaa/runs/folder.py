@@ -455,6 +455,8 @@ class RunFolder:
             if (self.path / "dataset.json").exists():
                 train = f"dpaa train {self.path} --out RUN"
                 raise InputError(f"{self.path} is a dataset, not a run; make one with `{train}`")
+            if (self.path / "trials.jsonl").exists():
+                raise InputError(f"{self.path} is a study of `dpaa tune`, not a run; name its runs: {self.path}/runs/*")
             unfinished = name == MANIFEST and self.has_config
             state = "an unfinished run" if unfinished else "not a run folder"
             remedy = "finish it with `dpaa train … --resume`" if unfinished else "make it with `dpaa train`"
