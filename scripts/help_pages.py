@@ -1,4 +1,4 @@
-"""The help of every command as one page of the site, as a user sees it on a terminal of 100 columns."""
+"""The help of every command as one page of the site, as a user sees it on a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL += "app([*words.split(), '--help'], standalone_mode=False, prog_name='dpaa')
 
 def page() -> str:
     """Markdown of all help texts, from one process."""
-    environment = os.environ | {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    environment = os.environ | {"COLUMNS": "80", "TERM": "dumb", "NO_COLOR": "1"}
     call = [sys.executable, "-c", ALL, *COMMANDS]
     texts = subprocess.run(call, capture_output=True, text=True, check=True, env=environment).stdout.split("\0")[1:]
     parts = ["# The help of every command\n"]
