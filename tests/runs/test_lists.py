@@ -1,8 +1,5 @@
 """Lists for anybody: who gets them from where, in the order asked for, and within which limits."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
@@ -11,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpaa
-from dpaa import Dataset, InputError
 from dpaa.data.shards import Shard
 from dpaa.ranking.dial import dialled
-from dpaa.runs.stream import check_target, write_stream
 from tests.conftest import TINY
 
 
@@ -45,6 +40,7 @@ def test_pairs_are_scored_as_in_lists(model: dpaa.Model, kappa: float, monkeypat
     monkeypatch.setattr("dpaa.ranking.rank.BLOCK_SCORES", 3 * len(model.item_ids))
     recs = model.recommend(k=4, popularity_dial=kappa).sample(fraction=1.0, shuffle=True, seed=0)
     scored = model.score(recs, popularity_dial=kappa)
+    assert scored.columns == ["user_id", "item_id", "score"]
     assert scored.select("user_id", "item_id").equals(recs.select("user_id", "item_id"))
     np.testing.assert_allclose(scored["score"], recs["score"], rtol=1e-5)
     strange = {"user_id": ["nobody", model.user_ids[0]], "item_id": [model.item_ids[0], "nothing"]}
@@ -194,55 +190,3 @@ def test_similar_items_bit_for_bit_as_when_normalised_each_time(model: dpaa.Mode
         mine = model.similar_items([model.item_ids[item]], 6)
         assert mine["similar_item_id"].to_list() == model.item_ids.gather(best).to_list()
         assert mine["score"].to_list() == cosine[best].tolist()
-
-
-TABLE = pl.DataFrame({"user_id": ["a", 'ü, "b"', "c\td"], "item_id": [1, 2, 2**60], "score": [0.5, -1.0, 1e-9]})
-
-
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".tsv", ".jsonl"])
-def test_what_is_written_can_be_read(ending: str, tmp_path: Path) -> None:
-    file = tmp_path / f"table{ending}"
-    check_target(file, overwrite=False)
-    assert write_stream(iter([TABLE[:1], TABLE[1:]]), TABLE.schema, file) == 3
-    readers = {
-        ".parquet": pl.read_parquet,
-        ".csv": pl.read_csv,
-        ".tsv": lambda path: pl.read_csv(path, separator="\t"),
-        ".jsonl": pl.read_ndjson,
-    }
-    assert readers[ending](file).equals(TABLE)
-    with pytest.raises(InputError, match="already exists; pass --overwrite"):
-        check_target(file, overwrite=False)
-    assert [one.name for one in tmp_path.iterdir()] == [file.name]
-
-
-def test_an_error_on_the_way_is_raised_as_it_is_and_leaves_the_old_file(tmp_path: Path) -> None:
-    file = tmp_path / "table.csv"
-    file.write_text("old")
-
-    def blocks() -> Iterator[pl.DataFrame]:
-        yield TABLE
-        raise InputError("the model is gone")
-
-    with pytest.raises(InputError, match="the model is gone"):
-        write_stream(blocks(), TABLE.schema, file)
-    assert file.read_text() == "old"
-    assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]
-
-
-def test_no_rows_are_an_empty_table(tmp_path: Path) -> None:
-    assert write_stream(iter([]), TABLE.schema, tmp_path / "none.parquet") == 0
-    assert pl.read_parquet(tmp_path / "none.parquet").schema == TABLE.schema
-
-
-def test_lines_after_the_first_epochs_and_the_last(small_world: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
-    dpaa.fit(small_world, "dpaa", progress=True, **TINY | {"epochs": 9})
-    lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith("dpaa starts from a pre-trained model") for line in lines)
-    for name in ("lightgcn", "dpaa"):
-        mine = [line for line in lines if line.startswith(f"{name}: epoch")]
-        assert [line.split()[2] for line in mine] == ["1", "2", "5", "9"]
-        assert all("loss 0." in line and "recall@20 0." in line and "(best in epoch" in line for line in mine)
-        assert mine[-1].endswith("at most 0 s left")
-    dpaa.fit(small_world, "lightgcn", **TINY)
-    assert capsys.readouterr() == ("", ""), "nothing is shown unless wanted"

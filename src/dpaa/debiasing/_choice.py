@@ -3,16 +3,17 @@
 Every number that is reported of a choice comes from users held out of it (repeated cross-fitting).  The validation
 users are divided at random into five folds, five times.  The rule is applied without each of these folds, and on all
 users.  Each of the first 25 choices is measured on the users of the fold that it has not seen, so that every user is
-measured five times; the last choice is what the call returns.  A single division confirmed less, and at random: which
-points its folds chose moved the result by as much as what was to be shown.
+measured five times; the last choice is what the call returns.  With a single division the result depends more on which
+points its folds happen to choose, and a little less is confirmed.
 
 The promise "at least this share of the baseline's accuracy" must hold under every estimate of accuracy, that is, under
 every plausible exposure (`_points.py`).  The rule selects the point that improves the goal most among those that keep
 the promise with a required certainty, a t statistic on the selecting users.  Certainties are tried from high to low,
 and each is tested on all folds combined (fixed-sequence testing, as in Learn-then-Test, Angelopoulos et al., 2021):
-testing stops at the first that is not confirmed, and the last confirmed one is applied to all users.  Conservative
-choices are tested first, so a failed aggressive one does not invalidate them.  The test is about the rule at that
-certainty, not about the returned point: `scripts/decision_level.py` measures how often whole calls break their promise.
+testing stops at the first that is not confirmed, and the last confirmed one is applied to all users.  Certainties at
+which most folds keep the baseline are skipped; where fewer do, theirs counts as no loss.  Conservative choices are
+tested first, so a failed aggressive one does not invalidate them.  The test is about the rule at that certainty, not
+about the returned point: `scripts/decision_level.py` measures how often whole calls break their promise.
 """
 
 from __future__ import annotations
